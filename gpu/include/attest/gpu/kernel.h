@@ -1,0 +1,43 @@
+// The kernel under test, as the suite sees it: what it says of itself, and one call.
+#pragma once
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attest/plan/args.h"
+#include "attest/problem/case.h"
+#include "attest/problem/numerics.h"
+
+namespace attest {
+
+/// What a kernel declares. The verdict holds it to this and to nothing else.
+struct Capability {
+  std::string name;         // the word behind --kernel
+  std::string description;  // one line for `attest kernels`
+  std::vector<Dtype> dtypes;
+  bool offers_lse = true;
+  double lse_base = 2.718281828459045;  // log base of LSE
+  double lse_of_empty_row = -std::numeric_limits<double>::infinity();
+  bool bitwise_batch = false;  // a batch gives its members bit for bit
+  bool bitwise_gqa = false;    // GQA gives MHA with repeated heads bit for bit
+};
+
+struct RunReport {
+  std::vector<std::string> hazards;  // violated orderings by name, each once, with its count
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual const Capability& capability() const = 0;
+  /// Where the kernel rounds on this case.
+  virtual Numerics numerics(const Case& c) const = 0;
+  /// Why the kernel refuses this case; none if it takes it.
+  virtual std::optional<std::string> unsupported(const Case& c) const = 0;
+  /// Computes O and LSE. Reads the logical domain of q, k, v only and writes every element of o and lse.
+  virtual RunReport run(const Case& c, const ForwardArgs& args) = 0;
+};
+
+}  // namespace attest

@@ -1,0 +1,46 @@
+// Judges what a kernel wrote against the truth.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "attest/problem/case.h"
+#include "attest/reference/forward.h"
+
+namespace attest {
+
+enum class Status : std::uint8_t {
+  passed, wrong_values, wrong_shape, unwritten, out_of_bounds, hazard, crashed, hung, unsupported
+};
+std::string_view to_string(Status status);
+
+/// What a kernel wrote, gathered from wherever its tensors lay.
+struct Outputs {
+  Tensor o;                       // [batch, seqlen_q, nheads, headdim_v]
+  std::optional<Tensor> lse;      // [batch, nheads, seqlen_q, 1], base e; none if the kernel offers none
+  std::int64_t unwritten_o = 0;   // elements that still hold the pattern they started with
+  std::int64_t unwritten_lse = 0;
+  std::int64_t out_of_bounds = 0;  // bytes changed outside the logical domain
+};
+
+/// The judgement on one run. `channel`, `element`, `value` and the rest describe the worst offence.
+struct Verdict {
+  Status status = Status::passed;
+  std::string rule;      // "worst case", "statistical row", "statistical block", "nan", ... the rule that failed or came nearest
+  std::string channel;   // "o" or "lse"
+  std::array<std::int64_t, 4> element{};  // in the channel's own extents
+  double value = 0, expected = 0, bound = 0;
+  double error_over_budget = 0;  // the largest seen over every rule; above 1 fails
+  std::string numerics;          // the name of the Numerics the budget came from
+  std::string visible_keys;      // of the worst element's row, as ranges: "0-63, 70"
+  std::string detail;            // one line for a person
+};
+
+/// In this order: shape, out-of-domain writes, unwritten elements, NaN and Inf masks, then the bounds of both channels.
+Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs);
+
+nlohmann::ordered_json to_json(const Verdict& verdict);
+
+}  // namespace attest

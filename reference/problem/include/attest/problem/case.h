@@ -1,0 +1,67 @@
+// A Case: a Problem, where its tensors lie, and a recipe for its inputs. It prints itself, reads itself back from
+// canonical JSON, and has one command line.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "attest/problem/problem.h"
+
+namespace attest {
+
+/// Where the tensors lie. The last dimension is contiguous. Everything the gaps leave out is outside the logical domain:
+/// NaN before a run, untouched after it.
+struct Layout {
+  enum class Order : std::uint8_t { bshd, bhsd };
+  Order order = Order::bshd;
+  std::int64_t row_gap = 0;      // elements between the end of one innermost row (headdim values) and the next
+  std::int64_t seq_gap = 0;      // rows of padding after each sequence
+  std::int64_t base_offset = 0;  // elements by which the first value is off the allocation's 256-byte alignment
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// "bshd" or "bhsd", then ",row_gap=N" and ",seq_gap=N" where they are not 0: the SPEC of --layout.
+std::string layout_spec(const Layout& layout);
+Layout layout_from_spec(std::string_view spec);
+
+/// How the inputs are drawn. Every value is rounded to the problem's dtype before anybody sees it.
+enum class Distribution : std::uint8_t {
+  normal,     // Q, K, V standard normal
+  large,      // normal, with Q and K scaled so that scores reach +-100 to +-500
+  shift,      // normal, with one constant added to all scores of a row (an extra aligned component in Q and K)
+  zero_q,     // Q = 0: every score 0, LSE = ln(visible keys), O the mean of the visible V
+  one_v,      // V = 1: O = 1 wherever a key is visible
+  one_hot_v,  // V[j] = e_(j mod headdim_v): O reads P, folded
+};
+inline constexpr Distribution all_distributions[] = {Distribution::normal, Distribution::large, Distribution::shift,
+                                                     Distribution::zero_q, Distribution::one_v, Distribution::one_hot_v};
+std::string_view to_string(Distribution distribution);
+Distribution distribution_from_string(std::string_view name);
+
+struct Case {
+  Problem problem;
+  Layout layout;
+  Distribution inputs = Distribution::normal;
+  std::uint64_t seed = 0;
+
+  friend bool operator==(const Case&, const Case&) = default;
+};
+
+/// validate(problem), and the layout: 0 <= row_gap, seq_gap, base_offset <= 2^20.
+void validate(const Case& c);
+
+/// Canonical JSON: {"schema": "attest/case/1", every field by its name on the command line with '_' for '-'}.
+nlohmann::ordered_json to_json(const Case& c);
+
+/// Reads what to_json wrote; fields left out take their defaults (headdim_v: headdim; nheads_k: nheads).
+/// Throws InvalidInput naming an unknown, mistyped or out-of-range field or a newer schema. The result is validated.
+Case case_from_json(const nlohmann::ordered_json& json);
+Case case_from_json_text(std::string_view text);
+
+/// The flags of the command line that give this case, non-default ones only, such as
+/// "--batch 2 --nheads 4 --nheads-k 2 --seqlen-q 3 --seqlen-k 65 --headdim 64 --dtype fp16 --causal=top-left --seed 7".
+std::string command_line(const Case& c);
+
+}  // namespace attest

@@ -21,4 +21,5 @@ function(attest_folder NAME)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
                                                 $<INSTALL_INTERFACE:include>)
   target_link_libraries(${target} ${scope} ${ARG_LINKS})
+  attest_install_folder(${target} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()

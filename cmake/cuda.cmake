@@ -1,0 +1,45 @@
+# CUDA where there is an nvcc. Sets ATTEST_HAVE_CUDA; no GPU is needed to build.
+set(ATTEST_CUDA AUTO CACHE STRING "Build the CUDA side: AUTO (where nvcc is found), ON (required) or OFF")
+set_property(CACHE ATTEST_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(ATTEST_HAVE_CUDA OFF)
+if(NOT ATTEST_CUDA)
+  return()
+endif()
+
+# The toolkit's own folder is often not in PATH.
+if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(ATTEST_NVCC nvcc HINTS ENV CUDA_PATH PATHS /usr/local/cuda/bin)
+  mark_as_advanced(ATTEST_NVCC)
+  if(ATTEST_NVCC)
+    set(ENV{CUDACXX} ${ATTEST_NVCC})
+  endif()
+endif()
+
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  if(NOT ATTEST_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "ATTEST_CUDA is ${ATTEST_CUDA} and no nvcc was found; set CUDACXX, or ATTEST_CUDA=OFF")
+  endif()
+  message(STATUS "No nvcc: the CPU side only")
+  return()
+endif()
+
+# Never native: the machine that builds may have no GPU, and another one runs what was built.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90a)
+endif()
+enable_language(CUDA)
+
+# CMake before 3.25.2 does not know that nvcc 12 and later take C++20, and then refuses to ask for it.
+if(CMAKE_VERSION VERSION_LESS 3.25.2 AND NOT "cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+  list(APPEND CMAKE_CUDA20_COMPILE_FEATURES cuda_std_20)
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+find_package(CUDAToolkit 12.4 REQUIRED)
+set(ATTEST_HAVE_CUDA ON)

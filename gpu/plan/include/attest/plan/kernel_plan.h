@@ -1,0 +1,145 @@
+// Everything a forward kernel decides before it runs: tiles, stages, shared memory, copies, masks, rounding. A flat
+// aggregate of numbers; its members are constexpr, so that CUDA folds them and the host runs them on values.
+//
+// A wrong kernel is a plan too: a type that derives from KernelPlan and hides one member (fuzz/mutants).
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "attest/plan/portable.h"
+#include "attest/plan/work.h"
+#include "attest/plan/swizzle.h"
+
+namespace attest {
+
+/// Order of CTAs in a plain grid, fastest index first.
+enum class GridOrder : std::uint8_t { tiles_batch_heads, tiles_heads_batch };
+
+struct KernelPlan {
+  int headdim = 64;
+  int headdim_v = 64;
+  int element_bytes = 2;
+  int tile_m = 64;  // queries a CTA
+  int tile_n = 64;  // keys a step
+  int num_warps = 4;
+  int stages = 1;               // shared-memory slots each for K and V
+  bool merged_wait = false;     // stages >= 2: one wait and one barrier a key tile, for K and V together
+  bool q_in_registers = false;  // Q's fragments are loaded once, not once a key tile
+  bool lazy_rescale = false;    // O is rescaled only when a row maximum grows by more than 2^8
+  bool swizzled = true;
+  int padded_headdim = 0;    // columns a tile of Q and K holds; 0: headdim rounded up to a matrix step
+  int padded_headdim_v = 0;  // likewise V and O
+  int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16, copy_bytes_o = 16;  // granule of a copy: 16, 8, 4 or 2
+  GridOrder grid_order = GridOrder::tiles_heads_batch;
+  // What a compiler made of this plan, where it is known (0: estimate).
+  int known_registers = 0;
+  int spill_words_per_key_tile = 0;  // 32-bit words a thread stores to local memory in each key tile
+  int spill_words_per_cta = 0;       // and once
+
+  friend constexpr bool operator==(const KernelPlan&, const KernelPlan&) = default;
+
+  // ---- shape
+  constexpr int threads() const { return num_warps * 32; }
+  constexpr int rows_per_warp() const { return tile_m / num_warps; }
+  constexpr int m_blocks() const { return rows_per_warp() / 16; }
+  constexpr int chunk_elements() const { return 16 / element_bytes; }
+  constexpr int k_step() const { return 32 / element_bytes; }  // elements of one matrix step: 2 chunks
+  static constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
+  constexpr int columns(Operand x) const {
+    const bool value = x == Operand::v || x == Operand::o;
+    const int padded = value ? padded_headdim_v : padded_headdim;
+    return padded != 0 ? padded : round_up(value ? headdim_v : headdim, value ? 16 : k_step());
+  }
+  constexpr int valid_columns(Operand x) const { return x == Operand::v || x == Operand::o ? headdim_v : headdim; }
+  constexpr int rows(Operand x) const { return x == Operand::k || x == Operand::v ? tile_n : tile_m; }
+  constexpr int copy_bytes(Operand x) const {
+    return x == Operand::q ? copy_bytes_q : x == Operand::k ? copy_bytes_k : x == Operand::v ? copy_bytes_v : copy_bytes_o;
+  }
+
+  // ---- shared memory: Q, with O staged over it | K slots | V slots
+  constexpr SmemLayout layout(Operand x) const {
+    const int chunks = columns(x) * element_bytes / 16;
+    return {chunks, swizzled ? Swizzle::for_rows_of(chunks) : Swizzle{0, 0}};
+  }
+  constexpr std::uint32_t tile_bytes(Operand x) const { return layout(x).bytes(rows(x)); }
+  constexpr std::uint32_t base(Operand x, int slot) const {
+    const std::uint32_t qo = tile_bytes(Operand::q) > tile_bytes(Operand::o) ? tile_bytes(Operand::q) : tile_bytes(Operand::o);
+    const std::uint32_t k = tile_bytes(Operand::k), v = tile_bytes(Operand::v);
+    const auto s = static_cast<std::uint32_t>(slot), n = static_cast<std::uint32_t>(stages);
+    return x == Operand::k ? qo + s * k : x == Operand::v ? qo + n * k + s * v : 0;
+  }
+  constexpr std::uint32_t smem_bytes() const { return base(Operand::v, stages); }
+  /// O is staged where the warp's own queries were only if both tiles have the same rows.
+  constexpr bool staging_needs_barrier() const { return columns(Operand::o) != columns(Operand::q); }
+
+  // ---- copies: a row of granules is walked in panels of `copy_lanes` granules, a power of two
+  constexpr int granules(Operand x) const { return columns(x) * element_bytes / copy_bytes(x); }
+  constexpr int copy_lanes(Operand x) const {  // at least 8 rows a pass, or the swizzle's split does not hold
+    int lanes = 1;
+    while (granules(x) % (2 * lanes) == 0 && threads() % (16 * lanes) == 0 && lanes < 32) lanes *= 2;
+    return lanes;
+  }
+  constexpr int copy_rows(Operand x) const { return threads() / copy_lanes(x); }
+  constexpr int store_lanes() const {  // O: one warp writes its own rows
+    int lanes = 1;
+    while (granules(Operand::o) % (2 * lanes) == 0 && lanes < 32) lanes *= 2;
+    return lanes;
+  }
+  constexpr int store_rows() const { return 32 / store_lanes(); }
+
+  // ---- pipeline: how many younger copy groups may be in flight when a wait returns
+  constexpr int k_pending() const { return stages == 1 ? 0 : 2 * (stages - 2) + (merged_wait ? 0 : 1); }
+  constexpr int v_pending() const { return stages == 1 ? 0 : 2 * (stages - 1); }
+  constexpr bool barrier_after_wait() const { return true; }
+  constexpr bool barrier_before_refill() const { return true; }  // stages == 1: K's slot is filled again in the same tile
+
+  // ---- masks
+  constexpr int key_end(const Work& w, int row) const {  // first key past those that `row` sees
+    const int end = w.right < 0 ? w.seqlen_k : row + w.diagonal + w.right + 1;
+    return end < w.seqlen_k ? end : w.seqlen_k;
+  }
+  constexpr int key_begin(const Work& w, int row) const { return w.left < 0 ? 0 : row + w.diagonal - w.left; }
+  constexpr bool visible(const Work& w, int row, int key) const { return key >= key_begin(w, row) && key < key_end(w, row); }
+  constexpr KeyRange range(const Work& w) const { return key_range(*this, w); }
+  constexpr bool writes_without_keys(const Work&) const { return true; }  // O = 0, LSE = -inf where no tile is visited
+
+  // ---- limits of memory accesses
+  constexpr int row_limit(Operand x, const Work& w) const { return x == Operand::q || x == Operand::o ? w.seqlen_q : w.seqlen_k; }
+  constexpr int column_limit(Operand x) const { return valid_columns(x); }
+  constexpr bool zero_fills(Operand) const { return true; }  // rows of a tile past the limit
+  constexpr int kv_head(int head, int nheads, int nheads_k) const { return head / (nheads / nheads_k); }
+
+  // ---- arithmetic, in fp32 unless said otherwise
+  constexpr float scale_log2(float softmax_scale) const { return softmax_scale * 1.44269504088896340736f; }
+  constexpr float masked_score() const { return -std::numeric_limits<float>::infinity(); }
+  constexpr float lse_of_log2(float log2_sum) const { return log2_sum * 0.693147180559945309417f; }
+  constexpr float lse_without_keys() const { return -std::numeric_limits<float>::infinity(); }
+  constexpr float keep_score(float s) const { return s; }
+  constexpr float keep_output(float o) const { return o; }
+  constexpr float keep_probability(float p) const { return p; }
+  float rescale_factor(float log2_factor) const { return std::exp2(log2_factor); }
+  constexpr bool restarts_accumulator(int /*k_step*/) const { return false; }
+
+  /// Empty if a kernel of this plan can exist, else what is wrong with it.
+  constexpr const char* invalid() const {
+    const auto power_of_two = [](int x, int low, int high) { return x >= low && x <= high && (x & (x - 1)) == 0; };
+    if (headdim < 1 || headdim > 256) return "headdim is outside 1 to 256";
+    if (headdim_v < 1 || headdim_v > 256) return "headdim_v is outside 1 to 256";
+    if (element_bytes != 2 && element_bytes != 4) return "element_bytes is neither 2 nor 4";
+    if (num_warps < 1 || num_warps > 16) return "warps is outside 1 to 16";
+    if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0) return "tile_m is no multiple of 16 rows a warp, up to 512";
+    if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";
+    if (stages < 1 || stages > 4) return "stages is outside 1 to 4";
+    if (merged_wait && stages < 2) return "merged_wait needs stages >= 2";
+    if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0)) return "padded_headdim is below headdim or no multiple of 16";
+    if (padded_headdim_v != 0 && (padded_headdim_v < headdim_v || padded_headdim_v % 16 != 0)) return "padded_headdim_v is below headdim_v or no multiple of 16";
+    for (const Operand x : {Operand::q, Operand::k, Operand::v, Operand::o}) {
+      if (!power_of_two(copy_bytes(x), 2, 16)) return "copy_bytes is none of 2, 4, 8, 16";
+      if (copy_bytes(x) < element_bytes || valid_columns(x) * element_bytes % copy_bytes(x) != 0) return "copy_bytes does not divide a row";
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace attest

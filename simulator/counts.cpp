@@ -1,0 +1,153 @@
+#include "attest/simulator/counts.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace attest {
+namespace {
+
+int lanes_per_wavefront(int bytes) { return bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32; }
+
+int group_wavefronts(const SharedAccess& a, int first, int lanes) {
+  std::array<std::array<std::uint32_t, 32>, 32> words;  // by bank
+  std::array<int, 32> distinct{};
+  int worst = 0;
+  for (int lane = first; lane < first + lanes; ++lane) {
+    if ((a.active >> lane & 1) == 0) continue;
+    const std::uint32_t address = a.address[static_cast<std::size_t>(lane)];
+    for (std::uint32_t word = address / 4; word <= (address + static_cast<std::uint32_t>(a.bytes) - 1) / 4; ++word) {
+      auto& bank = words[word % 32];
+      int& n = distinct[word % 32];
+      if (std::find(bank.begin(), bank.begin() + n, word) != bank.begin() + n) continue;
+      bank[static_cast<std::size_t>(n++)] = word;
+      worst = std::max(worst, n);
+    }
+  }
+  return worst;
+}
+
+int sectors(const GlobalAccess& a, std::int64_t row_stride_bytes, std::int64_t base) {
+  std::array<std::int64_t, 64> touched;
+  std::size_t n = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    if ((a.active >> lane & 1) == 0) continue;
+    const std::int64_t first = base + a.row[lane] * row_stride_bytes + a.byte[lane];
+    touched[n++] = first >> 5;
+    touched[n++] = (first + a.bytes - 1) >> 5;
+  }
+  std::sort(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n));
+  return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) - touched.begin());
+}
+
+struct CountingSink {
+  Counts& counts;
+  const GlobalLayout& layout;
+
+  void shared(const SharedAccess& a) {
+    const int n = wavefronts(a), ideal = ideal_wavefronts(a);
+    counts.smem_wavefronts += n;
+    counts.smem_wavefronts_ideal += ideal;
+    counts.wavefronts_by_kind[static_cast<std::size_t>(a.kind)] += n;
+    counts.ideal_by_kind[static_cast<std::size_t>(a.kind)] += ideal;
+    counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
+  }
+  void global(const GlobalAccess& a) {
+    const auto x = static_cast<std::size_t>(a.operand);
+    counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
+    counts.global_sectors[x] += sectors(a, layout.row_stride_bytes[x], layout.base[x]);
+  }
+  void matrix_step() { ++counts.matrix_steps; }
+  void exponentials(int rows, int keys) { counts.exponentials += std::int64_t{rows} * keys; }
+};
+
+template <class Array>
+void add(Array& to, const Array& from) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+}
+
+}  // namespace
+
+int wavefronts(const SharedAccess& access) {
+  int total = 0;
+  const int lanes = lanes_per_wavefront(access.bytes);
+  for (int first = 0; first < 32; first += lanes) total += group_wavefronts(access, first, lanes);
+  return total;
+}
+
+int ideal_wavefronts(const SharedAccess& access) { return (std::popcount(access.active) * access.bytes + 127) / 128; }
+
+Counts& Counts::operator+=(const Counts& other) {
+  smem_wavefronts += other.smem_wavefronts;
+  smem_wavefronts_ideal += other.smem_wavefronts_ideal;
+  add(wavefronts_by_kind, other.wavefronts_by_kind);
+  add(ideal_by_kind, other.ideal_by_kind);
+  add(global_bytes, other.global_bytes);
+  add(global_sectors, other.global_sectors);
+  lse_bytes += other.lse_bytes;
+  matrix_steps += other.matrix_steps;
+  exponentials += other.exponentials;
+  copies += other.copies;
+  barriers += other.barriers;
+  key_tiles += other.key_tiles;
+  return *this;
+}
+
+Counts operator*(Counts counts, std::int64_t times) {
+  const auto scale = [&](auto& array) {
+    for (auto& x : array) x *= times;
+  };
+  counts.smem_wavefronts *= times;
+  counts.smem_wavefronts_ideal *= times;
+  scale(counts.wavefronts_by_kind);
+  scale(counts.ideal_by_kind);
+  scale(counts.global_bytes);
+  scale(counts.global_sectors);
+  counts.lse_bytes *= times;
+  counts.matrix_steps *= times;
+  counts.exponentials *= times;
+  counts.copies *= times;
+  counts.barriers *= times;
+  counts.key_tiles *= times;
+  return counts;
+}
+
+const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
+  const bool store = step.kind == Step::Kind::store;
+  const int row0 = store ? work.q_tile * plan_.tile_m : step.row0;
+  const auto x = static_cast<std::size_t>(step.operand);
+  // What a step's counts depend on: which rows exist, and where the tile's first row lies within a sector.
+  const int valid = step.kind == Step::Kind::copy || store ? std::clamp(step.limit - row0, 0, plan_.rows(step.operand)) : 0;
+  const auto residue = static_cast<std::uint64_t>((layout_.base[x] + row0 * layout_.row_stride_bytes[x]) & 31);
+  const std::uint64_t key = static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operand) << 4 |
+                            static_cast<std::uint64_t>(warp) << 6 | static_cast<std::uint64_t>(step.slot) << 11 |
+                            static_cast<std::uint64_t>(valid) << 16 | residue << 32;
+  const auto [at, is_new] = seen_.try_emplace(key);
+  if (is_new) {
+    CountingSink sink{at->second, layout_};
+    expand(plan_, work, step, warp, sink);
+  }
+  return at->second;
+}
+
+Counts Counter::count(const Program& program) {
+  Counts total;
+  for (std::size_t warp = 0; warp < program.warps.size(); ++warp) {
+    for (const Step& step : program.warps[warp]) {
+      switch (step.kind) {
+        case Step::Kind::barrier: ++total.barriers; break;
+        case Step::Kind::commit:
+        case Step::Kind::wait:
+        case Step::Kind::warp_barrier:
+        case Step::Kind::mask:
+        case Step::Kind::clear: break;
+        default: total += of_step(program.work, step, static_cast<int>(warp));
+      }
+      total.key_tiles += warp == 0 && step.kind == Step::Kind::scores;
+    }
+  }
+  const int row0 = program.work.q_tile * plan_.tile_m;
+  total.lse_bytes = 4 * std::clamp(program.work.seqlen_q - row0, 0, plan_.tile_m);
+  return total;
+}
+
+}  // namespace attest

@@ -1,0 +1,56 @@
+// What a CTA's program moves, counted from the addresses its instructions touch.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+
+#include "attest/simulator/expand.h"
+
+namespace attest {
+
+/// Times shared memory's 32 banks of 4 bytes are read or written for one warp instruction: lanes go in groups whose
+/// bytes fill a wavefront (8 lanes of 16 bytes, 16 of 8, 32 of 4 or fewer); a group takes as many wavefronts as the
+/// bank with the most distinct words; the same word is free.
+int wavefronts(const SharedAccess& access);
+/// Wavefronts if no two lanes met in a bank.
+int ideal_wavefronts(const SharedAccess& access);
+
+struct Counts {
+  std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
+  std::array<std::int64_t, 6> wavefronts_by_kind{}, ideal_by_kind{};  // index: SharedAccess::Kind
+  std::array<std::int64_t, 4> global_bytes{};    // by operand: bytes asked for (Q, K, V) or written (O)
+  std::array<std::int64_t, 4> global_sectors{};  // 32-byte sectors of each warp instruction
+  std::int64_t lse_bytes = 0;
+  std::int64_t matrix_steps = 0;   // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
+  std::int64_t exponentials = 0;   // of scores, masked ones included
+  std::int64_t copies = 0;         // warp instructions that fill shared memory
+  std::int64_t barriers = 0;       // a warp
+  std::int64_t key_tiles = 0;
+
+  Counts& operator+=(const Counts& other);
+  friend Counts operator*(Counts counts, std::int64_t times);
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+
+/// Where tensors lie, as far as sectors depend on it. By operand.
+struct GlobalLayout {
+  std::array<std::int64_t, 4> row_stride_bytes{};
+  std::array<std::int64_t, 4> base{};  // of the head, in bytes; only its value mod 32 matters
+};
+
+/// Counts programs of one plan; remembers the steps it has seen, so that a long sequence costs no more than its list.
+class Counter {
+ public:
+  Counter(const KernelPlan& plan, const GlobalLayout& layout) : plan_(plan), layout_(layout) {}
+  Counts count(const Program& program);
+  /// The same without a list: counts the work of one CTA.
+  Counts count(const Work& work) { return count(record(plan_, work)); }
+
+ private:
+  const Counts& of_step(const Work& work, const Step& step, int warp);
+  KernelPlan plan_;
+  GlobalLayout layout_;
+  std::unordered_map<std::uint64_t, Counts> seen_;
+};
+
+}  // namespace attest

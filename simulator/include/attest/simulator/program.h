@@ -1,0 +1,82 @@
+// A kernel's program as a list: what the roles ask for, tile step by tile step, one list a warp.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "attest/plan/forward.h"
+
+namespace attest {
+
+/// One operation of one warp. `tile` is the key tile (or query tile) it is about; `slot` the place in shared memory.
+struct Step {
+  enum class Kind : std::uint8_t {
+    clear, copy, commit, wait, barrier, warp_barrier, load_query, scores, mask, softmax, output, finish, stage, store
+  };
+  Kind kind;
+  Operand operand = Operand::q;
+  bool first = false;       // softmax: nothing came before
+  std::int16_t slot = 0;    // copy, scores, output; wait: groups that may be in flight
+  std::int32_t tile = 0;
+  std::int32_t row0 = 0;    // copy: first row of the tile in its tensor
+  std::int32_t limit = 0;   // copy, store: rows from here on do not exist
+
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+const char* to_string(Step::Kind kind);
+
+/// What one CTA does: a list for each warp.
+struct Program {
+  Work work;
+  std::vector<std::vector<Step>> warps;
+};
+
+/// Operations that write themselves down.
+class Recorder {
+ public:
+  struct Query {};
+  struct Scores {};
+  struct Output {};
+  struct Rows {};
+
+  Recorder(std::vector<Step>& steps, int warp) : steps_(steps), warp_(warp) {}
+  int warp() const { return warp_; }
+
+  void clear(Output&, Rows&) { put({.kind = Step::Kind::clear}); }
+  void copy(Operand x, int slot, int tile, int row0, int limit) {
+    put({.kind = Step::Kind::copy, .operand = x, .slot = static_cast<std::int16_t>(slot), .tile = tile, .row0 = row0, .limit = limit});
+  }
+  void commit() { put({.kind = Step::Kind::commit}); }
+  void wait(int pending) { put({.kind = Step::Kind::wait, .slot = static_cast<std::int16_t>(pending)}); }
+  void barrier() { put({.kind = Step::Kind::barrier}); }
+  void warp_barrier() { put({.kind = Step::Kind::warp_barrier}); }
+  void load_query(Query&) { put({.kind = Step::Kind::load_query}); }
+  void scores(Scores&, Query&, int slot, int tile) {
+    put({.kind = Step::Kind::scores, .operand = Operand::k, .slot = static_cast<std::int16_t>(slot), .tile = tile});
+  }
+  void mask(Scores&, int tile) { put({.kind = Step::Kind::mask, .tile = tile}); }
+  void softmax(Scores&, Output&, Rows&, bool first) { put({.kind = Step::Kind::softmax, .first = first}); }
+  void output(Output&, Scores&, int slot, int tile) {
+    put({.kind = Step::Kind::output, .operand = Operand::v, .slot = static_cast<std::int16_t>(slot), .tile = tile});
+  }
+  void finish(Output&, Rows&) { put({.kind = Step::Kind::finish}); }
+  void stage(const Output&) { put({.kind = Step::Kind::stage, .operand = Operand::o}); }
+  void store(int limit) { put({.kind = Step::Kind::store, .operand = Operand::o, .limit = limit}); }
+
+ private:
+  void put(const Step& step) { steps_.push_back(step); }
+  std::vector<Step>& steps_;
+  int warp_;
+};
+
+template <class Plan>
+Program record(const Plan& plan, const Work& work) {
+  Program program{work, std::vector<std::vector<Step>>(static_cast<std::size_t>(plan.num_warps))};
+  for (int warp = 0; warp < plan.num_warps; ++warp) {
+    Recorder ops(program.warps[static_cast<std::size_t>(warp)], warp);
+    forward(plan, work, ops);
+  }
+  return program;
+}
+
+}  // namespace attest

@@ -1,0 +1,109 @@
+// Plans with names: the kernels that a prediction can be asked for, and how a plan adapts to where tensors lie.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
+
+#include "attest/plan/args.h"
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/case.h"
+
+namespace attest {
+
+/// The widest copy of 16, 8, 4 or 2 bytes that divides `alignment_bytes`.
+constexpr int copy_granule(std::int64_t alignment_bytes) {
+  int bytes = 16;
+  while (bytes > 2 && alignment_bytes % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+/// Strides in elements of a tensor [batch, seqlen, heads, dim] in a layout; the last dimension is contiguous.
+constexpr TensorRef strides_of(const Layout& layout, std::int64_t seqlen, std::int64_t heads, std::int64_t dim) {
+  const std::int64_t inner = dim + layout.row_gap, rows = seqlen + layout.seq_gap;
+  if (layout.order == Layout::Order::bshd) return {nullptr, rows * heads * inner, heads * inner, inner};
+  return {nullptr, heads * rows * inner, inner, rows * inner};
+}
+
+/// `plan` with the copies that these tensors allow: a granule divides a row, every stride and the base.
+constexpr KernelPlan with_granules(KernelPlan plan, const TensorRef& q, const TensorRef& k, const TensorRef& v,
+                                   const TensorRef& o, const std::array<std::int64_t, 4>& base_bytes) {
+  const auto granule = [&](const TensorRef& t, int dim, std::int64_t base) {
+    const std::int64_t elements = std::gcd(std::gcd(t.batch_stride, t.row_stride), std::gcd(t.head_stride, std::int64_t{dim}));
+    return copy_granule(std::gcd(elements * plan.element_bytes, base));
+  };
+  plan.copy_bytes_q = granule(q, plan.headdim, base_bytes[0]);
+  plan.copy_bytes_k = granule(k, plan.headdim, base_bytes[1]);
+  plan.copy_bytes_v = granule(v, plan.headdim_v, base_bytes[2]);
+  plan.copy_bytes_o = granule(o, plan.headdim_v, base_bytes[3]);
+  return plan;
+}
+
+/// `plan` for the tensors of a case as its layout places them.
+constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
+  const Problem& p = c.problem;
+  const std::int64_t base = c.layout.base_offset * plan.element_bytes;
+  return with_granules(plan, strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim), strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim),
+                       strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v), strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v),
+                       {base, base, base, base});
+}
+
+/// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read off
+/// its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read from
+/// shared memory in each key tile. Spill at headdim 128 is what its own counters show (14 words a thread and key tile).
+constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
+  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(p.headdim);
+  plan.headdim_v = static_cast<int>(p.headdim_v);
+  plan.element_bytes = bytes_of(p.dtype);
+  int padded = 256;
+  for (const int d : {192, 128, 96, 64, 32})
+    if (largest <= d) padded = d;
+  plan.padded_headdim = plan.padded_headdim_v = padded;
+  plan.tile_m = 128;
+  plan.tile_n = padded <= 64 ? 128 : 64;
+  plan.num_warps = padded <= 128 ? 4 : 8;
+  plan.grid_order = GridOrder::tiles_batch_heads;
+  if (padded == 128 && plan.element_bytes == 2) {
+    plan.known_registers = 255;
+    plan.spill_words_per_key_tile = 14;
+    plan.spill_words_per_cta = 14;
+  }
+  if (plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
+  return plan;
+}
+
+/// Our own sm_80 forward: 32 queries a warp where registers allow it, O rescaled lazily, two slots and Q in registers
+/// where a head is small.
+constexpr KernelPlan attest_plan(const Problem& p, std::uint32_t max_smem_bytes) {
+  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(p.headdim);
+  plan.headdim_v = static_cast<int>(p.headdim_v);
+  plan.element_bytes = bytes_of(p.dtype);
+  plan.lazy_rescale = true;
+  plan.tile_m = 128;
+  plan.tile_n = 64;
+  plan.num_warps = largest <= 128 ? 4 : 8;
+  if (largest <= 64) {
+    plan.stages = 2;
+    plan.merged_wait = true;
+    plan.q_in_registers = true;
+  }
+  if (plan.smem_bytes() > max_smem_bytes) plan.tile_m = 64, plan.num_warps = 4;
+  while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 16) plan.tile_n /= 2;
+  return plan;
+}
+
+struct NamedPlan {
+  std::string_view name, description;
+  KernelPlan (*make)(const Problem& problem, std::uint32_t max_smem_bytes);
+};
+
+inline constexpr NamedPlan named_plans[] = {
+    {"attest", "our sm_80 forward: cp.async, ldmatrix, mma.sync, XOR swizzle, lazy rescale", attest_plan},
+    {"fa2", "FlashAttention 2 forward on sm_80 and later, from its launch sizes and counters", fa2_plan},
+};
+
+}  // namespace attest

@@ -36,7 +36,8 @@ int sectors(const GlobalAccess& a, std::int64_t row_stride_bytes, std::int64_t b
     touched[n++] = (first + a.bytes - 1) >> 5;
   }
   std::sort(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n));
-  return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) - touched.begin());
+  return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) -
+                          touched.begin());
 }
 
 struct CountingSink {
@@ -116,7 +117,8 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
   const int row0 = store ? work.q_tile * plan_.tile_m : step.row0;
   const auto x = static_cast<std::size_t>(step.operand);
   // What a step's counts depend on: which rows exist, and where the tile's first row lies within a sector.
-  const int valid = step.kind == Step::Kind::copy || store ? std::clamp(step.limit - row0, 0, plan_.rows(step.operand)) : 0;
+  const int valid =
+      step.kind == Step::Kind::copy || store ? std::clamp(step.limit - row0, 0, plan_.rows(step.operand)) : 0;
   const auto residue = static_cast<std::uint64_t>((layout_.base[x] + row0 * layout_.row_stride_bytes[x]) & 31);
   const std::uint64_t key = static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operand) << 4 |
                             static_cast<std::uint64_t>(warp) << 6 | static_cast<std::uint64_t>(step.slot) << 11 |
@@ -134,13 +136,17 @@ Counts Counter::count(const Program& program) {
   for (std::size_t warp = 0; warp < program.warps.size(); ++warp) {
     for (const Step& step : program.warps[warp]) {
       switch (step.kind) {
-        case Step::Kind::barrier: ++total.barriers; break;
+        case Step::Kind::barrier:
+          ++total.barriers;
+          break;
         case Step::Kind::commit:
         case Step::Kind::wait:
         case Step::Kind::warp_barrier:
         case Step::Kind::mask:
-        case Step::Kind::clear: break;
-        default: total += of_step(program.work, step, static_cast<int>(warp));
+        case Step::Kind::clear:
+          break;
+        default:
+          total += of_step(program.work, step, static_cast<int>(warp));
       }
       total.key_tiles += warp == 0 && step.kind == Step::Kind::scores;
     }

@@ -8,13 +8,19 @@ void HazardChecker::step(const Step& step) {
   step_ = step;
   Warp& warp = warps_[static_cast<std::size_t>(warp_)];
   switch (step.kind) {
-    case Step::Kind::commit: ++warp.committed; break;
+    case Step::Kind::commit:
+      ++warp.committed;
+      break;
     case Step::Kind::wait:
-      while (static_cast<int>(warp.completed.size()) < warp.committed - step.slot) warp.completed.push_back({epoch_, warp.sync});
+      while (static_cast<int>(warp.completed.size()) < warp.committed - step.slot)
+        warp.completed.push_back({epoch_, warp.sync});
       break;
     case Step::Kind::barrier:
-    case Step::Kind::warp_barrier: ++warp.sync; break;
-    default: break;
+    case Step::Kind::warp_barrier:
+      ++warp.sync;
+      break;
+    default:
+      break;
   }
 }
 
@@ -24,15 +30,18 @@ void HazardChecker::shared(const SharedAccess& access) {
   for (std::size_t lane = 0; lane < 32; ++lane) {
     if ((access.active >> lane & 1) == 0) continue;
     const std::uint32_t address = access.address[lane];
-    if (address % static_cast<std::uint32_t>(access.bytes) != 0) report(fmt::format("{} is accessed at a misaligned address", to_string(access.operand)));
+    if (address % static_cast<std::uint32_t>(access.bytes) != 0)
+      report(fmt::format("{} is accessed at a misaligned address", to_string(access.operand)));
     if (address / 16 >= chunks_.size()) {
       report(fmt::format("{} is accessed past the end of shared memory", to_string(access.operand)));
       continue;
     }
     Chunk& chunk = chunks_[address / 16];
     step_.operand = access.operand;
-    if (reads) read(chunk);
-    else write(chunk, access.kind == SharedAccess::Kind::fill_async);
+    if (reads)
+      read(chunk);
+    else
+      write(chunk, access.kind == SharedAccess::Kind::fill_async);
   }
 }
 
@@ -62,11 +71,15 @@ void HazardChecker::read(Chunk& chunk) {
   if (w.warp < 0) return report(wanted + " is read where nothing was written");
   Completion when{};
   const bool done = complete(w, when);
-  const bool ordered = done && (w.warp == warp_ ? when.sync < warps_[static_cast<std::size_t>(warp_)].sync : when.epoch < epoch_);
-  if (!wanted.empty() && !ordered) return report(fmt::format("{} is overwritten by {} while it is still read", wanted, name(w.operand, w.tile)));
+  const bool ordered =
+      done && (w.warp == warp_ ? when.sync < warps_[static_cast<std::size_t>(warp_)].sync : when.epoch < epoch_);
+  if (!wanted.empty() && !ordered)
+    return report(fmt::format("{} is overwritten by {} while it is still read", wanted, name(w.operand, w.tile)));
   if (!wanted.empty()) return report(fmt::format("{} is read and finds {}", wanted, name(w.operand, w.tile)));
   if (!done) return report(fmt::format("{} is read before its copy was waited for", name(w.operand, w.tile)));
-  if (!ordered) report(fmt::format("{} is read without a barrier after its {}", name(w.operand, w.tile), w.group < 0 ? "write" : "wait"));
+  if (!ordered)
+    report(fmt::format("{} is read without a barrier after its {}", name(w.operand, w.tile),
+                       w.group < 0 ? "write" : "wait"));
 }
 
 void HazardChecker::write(Chunk& chunk, bool async) {
@@ -81,7 +94,8 @@ void HazardChecker::write(Chunk& chunk, bool async) {
     const bool done = complete(w, when);
     const bool same_step = w.warp == warp_ && w.operand == now.operand && w.tile == now.tile && w.group == now.group;
     if (!same_step && !(done && (w.warp == warp_ || when.epoch < epoch_)))
-      report(fmt::format("{} is written over {}, whose copy is in flight", name(now.operand, now.tile), name(w.operand, w.tile)));
+      report(fmt::format("{} is written over {}, whose copy is in flight", name(now.operand, now.tile),
+                         name(w.operand, w.tile)));
   }
   chunk.last = now;
 }

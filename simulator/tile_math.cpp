@@ -9,7 +9,8 @@
 namespace attest::tile_math {
 namespace {
 
-using Matrix = Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
+using Matrix =
+    Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
 using ConstMatrix =
     Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>>;
 
@@ -88,8 +89,8 @@ float max(const float* x, int n, float start) {
 
 void exponentials(float* x, int n, float scale, float shift, float* partial_sums) {
   // 2^y = 2^round(y) * 2^f with |f| <= 1/2; the series of 2^f to the 7th power is exact to 2^-27.
-  const __m256 c[] = {_mm256_set1_ps(1.0f),           _mm256_set1_ps(0.69314718056f),  _mm256_set1_ps(0.24022650696f),
-                      _mm256_set1_ps(0.05550410866f), _mm256_set1_ps(0.00961812911f),  _mm256_set1_ps(0.00133335581f),
+  const __m256 c[] = {_mm256_set1_ps(1.0f),           _mm256_set1_ps(0.69314718056f), _mm256_set1_ps(0.24022650696f),
+                      _mm256_set1_ps(0.05550410866f), _mm256_set1_ps(0.00961812911f), _mm256_set1_ps(0.00133335581f),
                       _mm256_set1_ps(1.54035304e-4f), _mm256_set1_ps(1.52527338e-5f)};
   const __m256 scale8 = _mm256_set1_ps(scale), shift8 = _mm256_set1_ps(-shift);
   __m256 sums = _mm256_loadu_ps(partial_sums);
@@ -114,10 +115,12 @@ void exponentials(float* x, int n, float scale, float shift, float* partial_sums
 void multiply_transposed(const float* q, int q_stride, const float* k, int k_stride, int rows, int n, int d, float* s,
                          int s_stride) {
   Matrix(s, rows, n, Eigen::OuterStride<>(s_stride)).noalias() =
-      ConstMatrix(q, rows, d, Eigen::OuterStride<>(q_stride)) * ConstMatrix(k, n, d, Eigen::OuterStride<>(k_stride)).transpose();
+      ConstMatrix(q, rows, d, Eigen::OuterStride<>(q_stride)) *
+      ConstMatrix(k, n, d, Eigen::OuterStride<>(k_stride)).transpose();
 }
 
-void multiply_add(const float* p, int p_stride, const float* v, int v_stride, int rows, int n, int d, float* o, int o_stride) {
+void multiply_add(const float* p, int p_stride, const float* v, int v_stride, int rows, int n, int d, float* o,
+                  int o_stride) {
   Matrix(o, rows, d, Eigen::OuterStride<>(o_stride)).noalias() +=
       ConstMatrix(p, rows, n, Eigen::OuterStride<>(p_stride)) * ConstMatrix(v, n, d, Eigen::OuterStride<>(v_stride));
 }

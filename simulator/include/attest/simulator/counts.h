@@ -21,10 +21,10 @@ struct Counts {
   std::array<std::int64_t, 4> global_bytes{};    // by operand: bytes asked for (Q, K, V) or written (O)
   std::array<std::int64_t, 4> global_sectors{};  // 32-byte sectors of each warp instruction
   std::int64_t lse_bytes = 0;
-  std::int64_t matrix_steps = 0;   // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
-  std::int64_t exponentials = 0;   // of scores, masked ones included
-  std::int64_t copies = 0;         // warp instructions that fill shared memory
-  std::int64_t barriers = 0;       // a warp
+  std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
+  std::int64_t exponentials = 0;  // of scores, masked ones included
+  std::int64_t copies = 0;        // warp instructions that fill shared memory
+  std::int64_t barriers = 0;      // a warp
   std::int64_t key_tiles = 0;
 
   Counts& operator+=(const Counts& other);

@@ -1,8 +1,8 @@
 // Runs a recorded program on the CPU, tile by tile, in the kernel's own precisions.
 //
-// Copies land as late as the program allows: at the wait. Until then the slot they go to is NaN, as is every part of shared
-// memory that nothing was written to. Warps run one after another between barriers, in an order that turns at every
-// barrier, so that a missing one shows in the values too; hazards.h finds it for certain.
+// Copies land as late as the program allows: at the wait. Until then the slot they go to is NaN, as is every part of
+// shared memory that nothing was written to. Warps run one after another between barriers, in an order that turns at
+// every barrier, so that a missing one shows in the values too; hazards.h finds it for certain.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -32,8 +32,12 @@ template <class Plan>
 class Executor {
  public:
   Executor(const Plan& plan, Dtype dtype, float softmax_scale)
-      : plan_(plan), dtype_(dtype), scale_log2_(plan.scale_log2(std::abs(softmax_scale))),
-        sign_(softmax_scale > 0 ? 1.0f : softmax_scale < 0 ? -1.0f : 0.0f) {
+      : plan_(plan),
+        dtype_(dtype),
+        scale_log2_(plan.scale_log2(std::abs(softmax_scale))),
+        sign_(softmax_scale > 0   ? 1.0f
+              : softmax_scale < 0 ? -1.0f
+                                  : 0.0f) {
     if (sign_ == 0) scale_log2_ = 1;  // all scores 0; -inf times 0 would be NaN
     for (const Operand x : {Operand::q, Operand::k, Operand::v}) {
       auto& slots = smem_[static_cast<int>(x)];
@@ -50,7 +54,8 @@ class Executor {
   }
 
   /// One CTA. `lse` is this head's row of LSE.
-  void run(const Program& program, const HeadView& q, const HeadView& k, const HeadView& v, const HeadView& o, float* lse) {
+  void run(const Program& program, const HeadView& q, const HeadView& k, const HeadView& v, const HeadView& o,
+           float* lse) {
     program_ = &program;
     view_ = {&q, &k, &v, &o};
     lse_ = lse;
@@ -122,16 +127,29 @@ class Executor {
           warp.groups.erase(warp.groups.begin());
         }
         break;
-      case Step::Kind::scores: scores(step, w, warp); break;
-      case Step::Kind::mask: mask(step, w, warp); break;
-      case Step::Kind::softmax: softmax(w, warp); break;
-      case Step::Kind::output: output(step, w, warp); break;
-      case Step::Kind::finish: finish(w, warp); break;
-      case Step::Kind::store: store(step, w, warp); break;
+      case Step::Kind::scores:
+        scores(step, w, warp);
+        break;
+      case Step::Kind::mask:
+        mask(step, w, warp);
+        break;
+      case Step::Kind::softmax:
+        softmax(w, warp);
+        break;
+      case Step::Kind::output:
+        output(step, w, warp);
+        break;
+      case Step::Kind::finish:
+        finish(w, warp);
+        break;
+      case Step::Kind::store:
+        store(step, w, warp);
+        break;
       case Step::Kind::barrier:
       case Step::Kind::warp_barrier:
       case Step::Kind::load_query:
-      case Step::Kind::stage: break;
+      case Step::Kind::stage:
+        break;
     }
   }
 
@@ -142,7 +160,8 @@ class Executor {
     const int columns = plan_.columns(copy.operand), tile_rows = plan_.rows(copy.operand);
     float* tile = slot(copy.operand, copy.slot);
     for (int first = w * mine; first < tile_rows; first += pass)
-      for (int row = first; row < std::min(first + mine, tile_rows); ++row) f(tile + static_cast<std::size_t>(row) * columns, row);
+      for (int row = first; row < std::min(first + mine, tile_rows); ++row)
+        f(tile + static_cast<std::size_t>(row) * columns, row);
   }
 
   void land(const Copy& copy, int w) {
@@ -173,9 +192,9 @@ class Executor {
     int first = 0;  // columns before the last restart are lost
     for (int k = 0; k < columns / plan_.k_step(); ++k)
       if (plan_.restarts_accumulator(k)) first = k * plan_.k_step();
-    tile_math::multiply_transposed(slot(Operand::q, 0) + static_cast<std::size_t>(w * plan_.rows_per_warp()) * columns + first,
-                                   columns, slot(Operand::k, step.slot) + first, columns, rows, n, columns - first,
-                                   warp.scores.data(), n);
+    tile_math::multiply_transposed(
+        slot(Operand::q, 0) + static_cast<std::size_t>(w * plan_.rows_per_warp()) * columns + first, columns,
+        slot(Operand::k, step.slot) + first, columns, rows, n, columns - first, warp.scores.data(), n);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows * n); ++i)
       warp.scores[i] = plan_.keep_score(sign_ == 1.0f ? warp.scores[i] : warp.scores[i] * sign_);
   }
@@ -185,7 +204,8 @@ class Executor {
     const int row0 = program_->work.q_tile * plan_.tile_m + w * plan_.rows_per_warp();
     for (int r = 0; r < rows; ++r)
       for (int j = 0; j < n; ++j)
-        if (!plan_.visible(program_->work, row0 + r, key0 + j)) warp.scores[static_cast<std::size_t>(r * n + j)] = plan_.masked_score();
+        if (!plan_.visible(program_->work, row0 + r, key0 + j))
+          warp.scores[static_cast<std::size_t>(r * n + j)] = plan_.masked_score();
   }
 
   void softmax(int w, Warp& warp) {
@@ -208,7 +228,8 @@ class Executor {
         for (int c = 0; c < columns; ++c) o[c] *= factor;
       }
       const float shift = warp.max[i] == -std::numeric_limits<float>::infinity() ? 0.0f : warp.max[i] * scale_log2_;
-      tile_math::exponentials(&warp.scores[i * static_cast<std::size_t>(n)], n, scale_log2_, shift, warp.sums[i].data());
+      tile_math::exponentials(&warp.scores[i * static_cast<std::size_t>(n)], n, scale_log2_, shift,
+                              warp.sums[i].data());
     }
   }
 
@@ -216,10 +237,12 @@ class Executor {
     const int rows = valid_rows(w), n = plan_.tile_n, columns = plan_.columns(Operand::v);
     if (rows == 0) return;
     tile_math::round(dtype_, warp.scores.data(), rows * n);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * n); ++i) warp.scores[i] = plan_.keep_probability(warp.scores[i]);
-    tile_math::multiply_add(warp.scores.data(), n, slot(Operand::v, step.slot), columns, rows, n, columns, warp.output.data(),
-                            columns);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * columns); ++i) warp.output[i] = plan_.keep_output(warp.output[i]);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * n); ++i)
+      warp.scores[i] = plan_.keep_probability(warp.scores[i]);
+    tile_math::multiply_add(warp.scores.data(), n, slot(Operand::v, step.slot), columns, rows, n, columns,
+                            warp.output.data(), columns);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * columns); ++i)
+      warp.output[i] = plan_.keep_output(warp.output[i]);
   }
 
   void finish(int w, Warp& warp) {
@@ -229,7 +252,8 @@ class Executor {
       const auto i = static_cast<std::size_t>(r);
       const auto& s = warp.sums[i];
       const float sum = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
-      lse_[row0 + r] = sum == 0 ? plan_.lse_without_keys() : plan_.lse_of_log2(warp.max[i] * scale_log2_ + std::log2(sum));
+      lse_[row0 + r] =
+          sum == 0 ? plan_.lse_without_keys() : plan_.lse_of_log2(warp.max[i] * scale_log2_ + std::log2(sum));
       const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
       float* o = &warp.output[i * static_cast<std::size_t>(columns)];
       for (int c = 0; c < columns; ++c) o[c] *= inverse;

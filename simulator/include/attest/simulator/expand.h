@@ -132,15 +132,24 @@ void expand(const Plan& plan, const Work& work, const Step& step, int warp, Sink
       for (int k = 0; k < plan.columns(Operand::q) / plan.k_step(); ++k) emit_load_query(plan, ins, at, q, k);
       break;
     }
-    case Step::Kind::scores: emit_scores(plan, ins, fragment_lanes(plan, ins), s, q, step.slot); break;
-    case Step::Kind::softmax: sink.exponentials(plan.rows_per_warp(), plan.tile_n); break;
-    case Step::Kind::output: emit_output(plan, ins, fragment_lanes(plan, ins), o, s, step.slot); break;
+    case Step::Kind::scores:
+      emit_scores(plan, ins, fragment_lanes(plan, ins), s, q, step.slot);
+      break;
+    case Step::Kind::softmax:
+      sink.exponentials(plan.rows_per_warp(), plan.tile_n);
+      break;
+    case Step::Kind::output:
+      emit_output(plan, ins, fragment_lanes(plan, ins), o, s, step.slot);
+      break;
     case Step::Kind::stage:
       ins.stage_bytes = 2 * plan.element_bytes;
       emit_stage(plan, ins, fragment_lanes(plan, ins), o);
       break;
-    case Step::Kind::store: emit_store(plan, ins, work.q_tile * plan.tile_m, step.limit); break;
-    default: break;
+    case Step::Kind::store:
+      emit_store(plan, ins, work.q_tile * plan.tile_m, step.limit);
+      break;
+    default:
+      break;
   }
 }
 

@@ -1,6 +1,7 @@
 // Violated orderings on shared memory, found in a program's own addresses rather than guessed from wrong values.
 //
-// Time is counted in epochs: barriers of the CTA passed. A copy is written from its issue until the wait that covers it.
+// Time is counted in epochs: barriers of the CTA passed. A copy is written from its issue until the wait that covers
+// it.
 //   read    sees a write of its own warp once that was waited for and the warp synchronised; of another warp once that
 //           was waited for and a barrier passed. What it finds must be the tile that it is meant to read.
 //   write   needs a barrier since the last read by another warp, and since any other write was complete.

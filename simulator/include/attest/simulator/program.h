@@ -10,15 +10,28 @@ namespace attest {
 /// One operation of one warp. `tile` is the key tile (or query tile) it is about; `slot` the place in shared memory.
 struct Step {
   enum class Kind : std::uint8_t {
-    clear, copy, commit, wait, barrier, warp_barrier, load_query, scores, mask, softmax, output, finish, stage, store
+    clear,
+    copy,
+    commit,
+    wait,
+    barrier,
+    warp_barrier,
+    load_query,
+    scores,
+    mask,
+    softmax,
+    output,
+    finish,
+    stage,
+    store
   };
   Kind kind;
   Operand operand = Operand::q;
-  bool first = false;       // softmax: nothing came before
-  std::int16_t slot = 0;    // copy, scores, output; wait: groups that may be in flight
+  bool first = false;     // softmax: nothing came before
+  std::int16_t slot = 0;  // copy, scores, output; wait: groups that may be in flight
   std::int32_t tile = 0;
-  std::int32_t row0 = 0;    // copy: first row of the tile in its tensor
-  std::int32_t limit = 0;   // copy, store: rows from here on do not exist
+  std::int32_t row0 = 0;   // copy: first row of the tile in its tensor
+  std::int32_t limit = 0;  // copy, store: rows from here on do not exist
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -44,7 +57,12 @@ class Recorder {
 
   void clear(Output&, Rows&) { put({.kind = Step::Kind::clear}); }
   void copy(Operand x, int slot, int tile, int row0, int limit) {
-    put({.kind = Step::Kind::copy, .operand = x, .slot = static_cast<std::int16_t>(slot), .tile = tile, .row0 = row0, .limit = limit});
+    put({.kind = Step::Kind::copy,
+         .operand = x,
+         .slot = static_cast<std::int16_t>(slot),
+         .tile = tile,
+         .row0 = row0,
+         .limit = limit});
   }
   void commit() { put({.kind = Step::Kind::commit}); }
   void wait(int pending) { put({.kind = Step::Kind::wait, .slot = static_cast<std::int16_t>(pending)}); }

@@ -24,6 +24,7 @@ void exponentials(float* x, int n, float scale, float shift, float* partial_sums
 void multiply_transposed(const float* q, int q_stride, const float* k, int k_stride, int rows, int n, int d, float* s,
                          int s_stride);
 /// o[rows x d] += p[rows x n] v[n x d].
-void multiply_add(const float* p, int p_stride, const float* v, int v_stride, int rows, int n, int d, float* o, int o_stride);
+void multiply_add(const float* p, int p_stride, const float* v, int v_stride, int rows, int n, int d, float* o,
+                  int o_stride);
 
 }  // namespace attest::tile_math

@@ -29,7 +29,8 @@ constexpr TensorRef strides_of(const Layout& layout, std::int64_t seqlen, std::i
 constexpr KernelPlan with_granules(KernelPlan plan, const TensorRef& q, const TensorRef& k, const TensorRef& v,
                                    const TensorRef& o, const std::array<std::int64_t, 4>& base_bytes) {
   const auto granule = [&](const TensorRef& t, int dim, std::int64_t base) {
-    const std::int64_t elements = std::gcd(std::gcd(t.batch_stride, t.row_stride), std::gcd(t.head_stride, std::int64_t{dim}));
+    const std::int64_t elements =
+        std::gcd(std::gcd(t.batch_stride, t.row_stride), std::gcd(t.head_stride, std::int64_t{dim}));
     return copy_granule(std::gcd(elements * plan.element_bytes, base));
   };
   plan.copy_bytes_q = granule(q, plan.headdim, base_bytes[0]);
@@ -43,14 +44,16 @@ constexpr KernelPlan with_granules(KernelPlan plan, const TensorRef& q, const Te
 constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
   const Problem& p = c.problem;
   const std::int64_t base = c.layout.base_offset * plan.element_bytes;
-  return with_granules(plan, strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim), strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim),
-                       strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v), strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v),
-                       {base, base, base, base});
+  return with_granules(plan, strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim),
+                       strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim),
+                       strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v),
+                       strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v), {base, base, base, base});
 }
 
-/// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read off
-/// its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read from
-/// shared memory in each key tile. Spill at headdim 128 is what its own counters show (14 words a thread and key tile).
+/// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
+/// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
+/// from shared memory in each key tile. Spill at headdim 128 is what its own counters show (14 words a thread and key
+/// tile).
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
   KernelPlan plan;

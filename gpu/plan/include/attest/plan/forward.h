@@ -107,14 +107,18 @@ ATTEST_ROLE void forward(const Plan& plan, const Work& work, Ops& ops) {
   ops.clear(o, rows);
   if (range.begin < range.end) {
     ops.copy(Operand::q, 0, work.q_tile, work.q_tile * plan.tile_m, plan.row_limit(Operand::q, work));
-    if (plan.stages == 1) forward_single_stage(plan, work, ops, range, q, o, rows);
-    else forward_multistage(plan, work, ops, range, q, o, rows);
+    if (plan.stages == 1)
+      forward_single_stage(plan, work, ops, range, q, o, rows);
+    else
+      forward_multistage(plan, work, ops, range, q, o, rows);
   } else if (!plan.writes_without_keys(work)) {
     return;
   }
   ops.finish(o, rows);
-  if (plan.staging_needs_barrier()) ops.barrier();
-  else ops.warp_barrier();
+  if (plan.staging_needs_barrier())
+    ops.barrier();
+  else
+    ops.warp_barrier();
   ops.stage(o);
   ops.warp_barrier();
   ops.store(plan.row_limit(Operand::o, work));

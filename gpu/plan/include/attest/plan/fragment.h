@@ -20,8 +20,8 @@ constexpr Cell b_cell(int lane) { return {(lane & 7) + ((lane >> 4) << 3), (lane
 constexpr Cell b_transposed_cell(int lane) { return {lane & 15, lane >> 4}; }
 
 /// 32-bit V has no transposing load: each lane loads words. Register r of lane l is V[key][column] of an 8-key step and
-/// 16 columns, r = 2 * (column block of 8) + (first or second key of the pair). Keys are taken in pairs (2t, 2t + 1) for
-/// the hardware's k = t and t + 4, so that P's accumulator layout is its operand layout.
+/// 16 columns, r = 2 * (column block of 8) + (first or second key of the pair). Keys are taken in pairs (2t, 2t + 1)
+/// for the hardware's k = t and t + 4, so that P's accumulator layout is its operand layout.
 constexpr Element b_word(int lane, int reg) { return {2 * (lane & 3) + (reg & 1), 8 * (reg >> 1) + (lane >> 2)}; }
 
 // ---- operands and accumulators of a matrix step

@@ -13,15 +13,15 @@
 
 namespace attest {
 
-/// One warp-wide copy of a granule a lane. Lanes whose row in the tile is `tile_rows` or more have none; rows from `limit`
-/// on and bytes from `row_bytes` on are filled with zeros instead of read.
+/// One warp-wide copy of a granule a lane. Lanes whose row in the tile is `tile_rows` or more have none; rows from
+/// `limit` on and bytes from `row_bytes` on are filled with zeros instead of read.
 template <class Lanes>
 struct Granule {
   Operand operand;
   int bytes;
-  const Lanes &smem, &row, &byte;             // lane parts: address, row in this pass, byte in the row
-  std::uint32_t smem_xor, smem_add;           // address = (smem ^ smem_xor) + smem_add
-  int row0, pass_row0, byte0, tile_rows;      // global row = row0 + pass_row0 + row; byte in the row = byte0 + byte
+  const Lanes &smem, &row, &byte;         // lane parts: address, row in this pass, byte in the row
+  std::uint32_t smem_xor, smem_add;       // address = (smem ^ smem_xor) + smem_add
+  int row0, pass_row0, byte0, tile_rows;  // global row = row0 + pass_row0 + row; byte in the row = byte0 + byte
   int limit, row_bytes;
 };
 
@@ -45,7 +45,8 @@ ATTEST_ROLE CopyLanes<Ins> copy_lanes(const Plan& plan, const Ins& ins, Operand 
 
 /// This warp's share of a tile of `x`, from global row `row0`, into `slot`.
 template <class Plan, class Ins>
-ATTEST_ROLE void emit_copy(const Plan& plan, Ins& ins, const CopyLanes<Ins>& at, Operand x, int slot, int row0, int limit) {
+ATTEST_ROLE void emit_copy(const Plan& plan, Ins& ins, const CopyLanes<Ins>& at, Operand x, int slot, int row0,
+                           int limit) {
   const auto layout = plan.layout(x);
   const int rows = plan.copy_rows(x), panel_bytes = plan.copy_lanes(x) * plan.copy_bytes(x);
   const int row_bytes = plan.columns(x) * plan.element_bytes;
@@ -54,9 +55,10 @@ ATTEST_ROLE void emit_copy(const Plan& plan, Ins& ins, const CopyLanes<Ins>& at,
     ATTEST_UNROLL
     for (int byte = 0; byte < row_bytes; byte += panel_bytes) {
       const int chunk = byte / 16;
-      ins.copy(Granule<typename Ins::Lanes>{x, plan.copy_bytes(x), at.smem, at.row, at.byte, layout.step_xor(chunk),
-                                            plan.base(x, slot) + layout.step_add(row, chunk) + static_cast<std::uint32_t>(byte % 16),
-                                            row0, row, byte, plan.rows(x), limit, plan.column_limit(x) * plan.element_bytes});
+      ins.copy(Granule<typename Ins::Lanes>{
+          x, plan.copy_bytes(x), at.smem, at.row, at.byte, layout.step_xor(chunk),
+          plan.base(x, slot) + layout.step_add(row, chunk) + static_cast<std::uint32_t>(byte % 16), row0, row, byte,
+          plan.rows(x), limit, plan.column_limit(x) * plan.element_bytes});
     }
   }
 }
@@ -87,8 +89,11 @@ ATTEST_ROLE FragmentLanes<Ins> fragment_lanes(const Plan& plan, const Ins& ins) 
       return layout.lane_part({accumulator(lane, 0).row, byte / 16}) + static_cast<std::uint32_t>(byte % 16);
     });
   };
-  return {part(Operand::q, a_cell), part(Operand::k, b_cell), part(Operand::v, b_transposed_cell),
-          {word(0), word(1), word(2), word(3)}, pair()};
+  return {part(Operand::q, a_cell),
+          part(Operand::k, b_cell),
+          part(Operand::v, b_transposed_cell),
+          {word(0), word(1), word(2), word(3)},
+          pair()};
 }
 
 /// Q's fragments of one matrix step.
@@ -136,8 +141,10 @@ ATTEST_ROLE void emit_output(const Plan& plan, Ins& ins, const FragmentLanes<Ins
     for (int d = 0; d < plan.columns(Operand::v) / 16; ++d) {
       typename Ins::Fragment b;
       const std::uint32_t add = plan.base(Operand::v, slot) + layout.step_add(keys * step, chunks * d);
-      if (plan.element_bytes == 2) ins.template load_matrix<true>(Operand::v, b, at.v, layout.step_xor(chunks * d), add);
-      else ins.load_words(Operand::v, b, at.v_words, layout.step_xor(chunks * d), add);
+      if (plan.element_bytes == 2)
+        ins.template load_matrix<true>(Operand::v, b, at.v, layout.step_xor(chunks * d), add);
+      else
+        ins.load_words(Operand::v, b, at.v_words, layout.step_xor(chunks * d), add);
       ATTEST_UNROLL
       for (int m = 0; m < plan.m_blocks(); ++m) ins.mma_output(o, m, d, p.at(m), b);
     }
@@ -149,7 +156,8 @@ template <class Plan, class Ins, class Output>
 ATTEST_ROLE void emit_stage(const Plan& plan, Ins& ins, const FragmentLanes<Ins>& at, const Output& o) {
   const auto layout = plan.layout(Operand::o);
   const int row0 = ins.warp() * plan.rows_per_warp();
-  const int chunks_of_8 = 8 / plan.chunk_elements();  // an 8-column block is one chunk of 16-bit elements, two of 32-bit
+  const int chunks_of_8 =
+      8 / plan.chunk_elements();  // an 8-column block is one chunk of 16-bit elements, two of 32-bit
   ATTEST_UNROLL
   for (int m = 0; m < plan.m_blocks(); ++m) {
     ATTEST_UNROLL
@@ -179,8 +187,9 @@ ATTEST_ROLE void emit_store(const Plan& plan, Ins& ins, int row0, int limit) {
         const int at_byte = b + lane % lanes * bytes;
         return layout.offset({warp_row0 + r + lane / lanes, at_byte / 16}) + static_cast<std::uint32_t>(at_byte % 16);
       });
-      ins.store(Granule<typename Ins::Lanes>{Operand::o, bytes, smem, row, byte, 0u, plan.base(Operand::o, 0), row0 + warp_row0, r, b,
-                                             plan.rows_per_warp(), limit, plan.column_limit(Operand::o) * plan.element_bytes});
+      ins.store(Granule<typename Ins::Lanes>{Operand::o, bytes, smem, row, byte, 0u, plan.base(Operand::o, 0),
+                                             row0 + warp_row0, r, b, plan.rows_per_warp(), limit,
+                                             plan.column_limit(Operand::o) * plan.element_bytes});
     }
   }
 }

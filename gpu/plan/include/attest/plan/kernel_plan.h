@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "attest/plan/args.h"
 #include "attest/plan/portable.h"
-#include "attest/plan/work.h"
 #include "attest/plan/swizzle.h"
+#include "attest/plan/work.h"
 
 namespace attest {
 
@@ -54,7 +55,10 @@ struct KernelPlan {
   constexpr int valid_columns(Operand x) const { return x == Operand::v || x == Operand::o ? headdim_v : headdim; }
   constexpr int rows(Operand x) const { return x == Operand::k || x == Operand::v ? tile_n : tile_m; }
   constexpr int copy_bytes(Operand x) const {
-    return x == Operand::q ? copy_bytes_q : x == Operand::k ? copy_bytes_k : x == Operand::v ? copy_bytes_v : copy_bytes_o;
+    return x == Operand::q   ? copy_bytes_q
+           : x == Operand::k ? copy_bytes_k
+           : x == Operand::v ? copy_bytes_v
+                             : copy_bytes_o;
   }
 
   // ---- shared memory: Q, with O staged over it | K slots | V slots
@@ -64,7 +68,8 @@ struct KernelPlan {
   }
   constexpr std::uint32_t tile_bytes(Operand x) const { return layout(x).bytes(rows(x)); }
   constexpr std::uint32_t base(Operand x, int slot) const {
-    const std::uint32_t qo = tile_bytes(Operand::q) > tile_bytes(Operand::o) ? tile_bytes(Operand::q) : tile_bytes(Operand::o);
+    const std::uint32_t qo =
+        tile_bytes(Operand::q) > tile_bytes(Operand::o) ? tile_bytes(Operand::q) : tile_bytes(Operand::o);
     const std::uint32_t k = tile_bytes(Operand::k), v = tile_bytes(Operand::v);
     const auto s = static_cast<std::uint32_t>(slot), n = static_cast<std::uint32_t>(stages);
     return x == Operand::k ? qo + s * k : x == Operand::v ? qo + n * k + s * v : 0;
@@ -92,7 +97,9 @@ struct KernelPlan {
   constexpr int k_pending() const { return stages == 1 ? 0 : 2 * (stages - 2) + (merged_wait ? 0 : 1); }
   constexpr int v_pending() const { return stages == 1 ? 0 : 2 * (stages - 1); }
   constexpr bool barrier_after_wait() const { return true; }
-  constexpr bool barrier_before_refill() const { return true; }  // stages == 1: K's slot is filled again in the same tile
+  constexpr bool barrier_before_refill() const {
+    return true;
+  }  // stages == 1: K's slot is filled again in the same tile
 
   // ---- masks
   constexpr int key_end(const Work& w, int row) const {  // first key past those that `row` sees
@@ -100,14 +107,19 @@ struct KernelPlan {
     return end < w.seqlen_k ? end : w.seqlen_k;
   }
   constexpr int key_begin(const Work& w, int row) const { return w.left < 0 ? 0 : row + w.diagonal - w.left; }
-  constexpr bool visible(const Work& w, int row, int key) const { return key >= key_begin(w, row) && key < key_end(w, row); }
+  constexpr bool visible(const Work& w, int row, int key) const {
+    return key >= key_begin(w, row) && key < key_end(w, row);
+  }
   constexpr KeyRange range(const Work& w) const { return key_range(*this, w); }
   constexpr bool writes_without_keys(const Work&) const { return true; }  // O = 0, LSE = -inf where no tile is visited
 
   // ---- limits of memory accesses
-  constexpr int row_limit(Operand x, const Work& w) const { return x == Operand::q || x == Operand::o ? w.seqlen_q : w.seqlen_k; }
+  constexpr int row_limit(Operand x, const Work& w) const {
+    return x == Operand::q || x == Operand::o ? w.seqlen_q : w.seqlen_k;
+  }
   constexpr int column_limit(Operand x) const { return valid_columns(x); }
   constexpr bool zero_fills(Operand) const { return true; }  // rows of a tile past the limit
+  constexpr ForwardArgs arguments(const ForwardArgs& args) const { return args; }
   constexpr int kv_head(int head, int nheads, int nheads_k) const { return head / (nheads / nheads_k); }
 
   // ---- arithmetic, in fp32 unless said otherwise
@@ -128,15 +140,19 @@ struct KernelPlan {
     if (headdim_v < 1 || headdim_v > 256) return "headdim_v is outside 1 to 256";
     if (element_bytes != 2 && element_bytes != 4) return "element_bytes is neither 2 nor 4";
     if (num_warps < 1 || num_warps > 16) return "warps is outside 1 to 16";
-    if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0) return "tile_m is no multiple of 16 rows a warp, up to 512";
+    if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0)
+      return "tile_m is no multiple of 16 rows a warp, up to 512";
     if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";
     if (stages < 1 || stages > 4) return "stages is outside 1 to 4";
     if (merged_wait && stages < 2) return "merged_wait needs stages >= 2";
-    if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0)) return "padded_headdim is below headdim or no multiple of 16";
-    if (padded_headdim_v != 0 && (padded_headdim_v < headdim_v || padded_headdim_v % 16 != 0)) return "padded_headdim_v is below headdim_v or no multiple of 16";
+    if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0))
+      return "padded_headdim is below headdim or no multiple of 16";
+    if (padded_headdim_v != 0 && (padded_headdim_v < headdim_v || padded_headdim_v % 16 != 0))
+      return "padded_headdim_v is below headdim_v or no multiple of 16";
     for (const Operand x : {Operand::q, Operand::k, Operand::v, Operand::o}) {
       if (!power_of_two(copy_bytes(x), 2, 16)) return "copy_bytes is none of 2, 4, 8, 16";
-      if (copy_bytes(x) < element_bytes || valid_columns(x) * element_bytes % copy_bytes(x) != 0) return "copy_bytes does not divide a row";
+      if (copy_bytes(x) < element_bytes || valid_columns(x) * element_bytes % copy_bytes(x) != 0)
+        return "copy_bytes does not divide a row";
     }
     return nullptr;
   }

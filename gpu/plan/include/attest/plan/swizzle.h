@@ -15,8 +15,8 @@ struct Cell {
 };
 
 /// XOR of a chunk's low bits with bits of its row. Shared memory has 8 groups of 4 banks, a group one chunk wide, and
-/// ldmatrix reads the same chunk of 8 consecutive rows at once. In a tile whose rows are 2^bits * odd chunks long (at most
-/// 8 matters) rows 2^shift apart would meet in the same group, so
+/// ldmatrix reads the same chunk of 8 consecutive rows at once. In a tile whose rows are 2^bits * odd chunks long (at
+/// most 8 matters) rows 2^shift apart would meet in the same group, so
 ///
 ///     chunk  c c c c          row  r r r r r
 ///                ^^^                   \___/ bits wide, above the lowest `shift` bits
@@ -53,7 +53,9 @@ struct SmemLayout {
     return static_cast<std::uint32_t>(c.row) * row_bytes() + static_cast<std::uint32_t>(swizzle(c.row, c.chunk)) * 16;
   }
   constexpr std::uint32_t lane_part(Cell c) const { return offset(c); }
-  constexpr std::uint32_t step_xor(int chunk0) const { return static_cast<std::uint32_t>(chunk0 & swizzle.mask()) * 16; }
+  constexpr std::uint32_t step_xor(int chunk0) const {
+    return static_cast<std::uint32_t>(chunk0 & swizzle.mask()) * 16;
+  }
   constexpr std::uint32_t step_add(int row0, int chunk0) const {
     return static_cast<std::uint32_t>(row0) * row_bytes() + static_cast<std::uint32_t>(chunk0 & ~swizzle.mask()) * 16;
   }

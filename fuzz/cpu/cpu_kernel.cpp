@@ -1,0 +1,82 @@
+#include "attest/cpu/cpu_kernel.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+// splitmix64: independent draws from one seed (Steele, Lea, Flood 2014).
+std::uint64_t next(std::uint64_t& state) {
+  std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+CpuPlanSpec parse_cpu_plan_spec(std::string_view text) {
+  CpuPlanSpec spec;
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma), name = word.substr(0, word.find('='));
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    int* const field = name == "tile_m"           ? &spec.tile_m
+                       : name == "tile_n"         ? &spec.tile_n
+                       : name == "warps"          ? &spec.num_warps
+                       : name == "stages"         ? &spec.stages
+                       : name == "q_in_registers" ? &spec.q_in_registers
+                       : name == "lazy_rescale"   ? &spec.lazy_rescale
+                       : name == "merged_wait"    ? &spec.merged_wait
+                                                  : nullptr;
+    if (!field)
+      throw InvalidInput("kernel", fmt::format("'{}'", word),
+                         "sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait");
+    const std::string_view value = word.size() > name.size() ? word.substr(name.size() + 1) : std::string_view{};
+    const bool flag = field == &spec.q_in_registers || field == &spec.lazy_rescale || field == &spec.merged_wait;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *field);
+    if (error != std::errc() || end != value.data() + value.size() || *field < (flag ? 0 : 1) ||
+        *field > (flag ? 1 : 512))
+      throw InvalidInput(name, fmt::format("'{}'", value), flag ? "is neither 0 nor 1" : "is no integer of 1 to 512");
+  }
+  return spec;
+}
+
+KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
+  std::uint64_t state = c.seed;
+  const auto draw = [&](int fixed, std::initializer_list<int> choices) {
+    const int drawn = choices.begin()[next(state) % choices.size()];
+    return fixed > 0 ? fixed : drawn;
+  };
+  const auto flip = [&](int fixed) {
+    const bool drawn = next(state) & 1;
+    return fixed >= 0 ? fixed != 0 : drawn;
+  };
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(c.problem.headdim);
+  plan.headdim_v = static_cast<int>(c.problem.headdim_v);
+  plan.element_bytes = bytes_of(c.problem.dtype);
+  plan.num_warps = draw(spec.num_warps, {1, 2, 4});
+  plan.tile_m = draw(spec.tile_m, {1, 2}) * (spec.tile_m > 0 ? 1 : 16 * plan.num_warps);
+  plan.tile_n = draw(spec.tile_n, {16, 32, 64, 64, 128});
+  plan.stages = draw(spec.stages, {1, 1, 2, 3});
+  plan.q_in_registers = flip(spec.q_in_registers);
+  plan.lazy_rescale = flip(spec.lazy_rescale);
+  const bool merged = flip(spec.merged_wait);
+  plan.merged_wait = merged && (plan.stages > 1 || spec.merged_wait == 1);
+  plan = with_layout(plan, c);
+  if (const char* why = plan.invalid())
+    throw InvalidInput(
+        "kernel",
+        fmt::format("tile_m={},tile_n={},warps={},stages={}", plan.tile_m, plan.tile_n, plan.num_warps, plan.stages),
+        fmt::format("makes no kernel: {}", why));
+  return plan;
+}
+
+template class CpuKernel<KernelPlan>;
+
+}  // namespace attest

@@ -1,0 +1,24 @@
+// CASE on the command line: flags, --case FILE|'{json}', or --model NAME --seqlen N.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "attest/problem/case.h"
+#include "flags.h"
+
+namespace attest::tools {
+
+void declare_case_flags(Flags& flags);
+
+/// The fields that the flags give, under the names of to_json(Case); those not given are left out. Throws InvalidInput
+/// for values that cannot be read and flags that contradict each other.
+nlohmann::ordered_json case_fields(const Flags& flags);
+
+/// The case that the flags give, validated. Throws InvalidInput.
+Case read_case(const Flags& flags);
+
+/// The CASE flags that were given, in the order of --help.
+std::vector<std::string> case_flags_given(const Flags& flags);
+
+}  // namespace attest::tools

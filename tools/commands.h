@@ -1,0 +1,9 @@
+// The commands of `attest`, one file each, in the order of --help.
+#pragma once
+#include "program.h"
+
+namespace attest::tools {
+
+Command doctor_command();
+
+}  // namespace attest::tools

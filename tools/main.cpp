@@ -1,0 +1,7 @@
+#include "commands.h"
+
+int main(int argc, char** argv) {
+  using namespace attest::tools;
+  const Command commands[] = {doctor_command()};
+  return run_program(commands, argc, argv);
+}

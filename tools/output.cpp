@@ -1,0 +1,123 @@
+#include "output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "attest/problem/error.h"
+#include "parse.h"
+
+namespace attest::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void cannot_write(const fs::path& path, std::string_view why) {
+  throw EnvironmentError(fmt::format("{}: cannot be written: {}", in_quotes(path.string()), why));
+}
+
+fs::path beside(const fs::path& path) {
+  fs::path name = path;
+  name += fmt::format(".part{}", ::getpid());
+  return name;
+}
+
+int create(const fs::path& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }
+
+void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) cannot_write(path, std::strerror(errno));
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// Closes, and deletes the file unless it was kept.
+struct Partial {
+  fs::path path;
+  int descriptor;
+  bool keep = false;
+  Partial(fs::path p, int d) : path(std::move(p)), descriptor(d) {}
+  Partial(const Partial&) = delete;
+  Partial& operator=(const Partial&) = delete;
+  ~Partial() {
+    if (descriptor >= 0) ::close(descriptor);
+    if (!keep) ::unlink(path.c_str());
+  }
+};
+
+}  // namespace
+
+OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
+  std::error_code error;
+  if (fs::is_symlink(path_, error)) path_ = fs::weakly_canonical(path_, error);  // renaming would replace the link
+  const fs::file_status status = fs::status(path_, error);
+  if (fs::is_directory(status)) cannot_write(path_, "it is a folder");
+  in_place_ = fs::exists(status) && !fs::is_regular_file(status);
+  if (in_place_ || fs::exists(status)) {
+    if (::access(path_.c_str(), W_OK) != 0) cannot_write(path_, std::strerror(errno));
+  }
+  if (in_place_) return;
+  // The only sure test of a folder is to make a file in it.
+  const Partial probe(beside(path_), create(beside(path_)));
+  if (probe.descriptor < 0) cannot_write(path_, std::strerror(errno));
+}
+
+void OutputFile::write(std::string_view bytes) const {
+  const fs::path name = in_place_ ? path_ : beside(path_);
+  Partial file(name, in_place_ ? ::open(name.c_str(), O_WRONLY | O_CLOEXEC) : create(name));
+  file.keep = in_place_;
+  if (file.descriptor < 0) cannot_write(path_, std::strerror(errno));
+  write_all(file.descriptor, bytes, path_);
+  if (in_place_) return;
+  if (::fsync(file.descriptor) != 0) cannot_write(path_, std::strerror(errno));
+  if (::rename(name.c_str(), path_.c_str()) != 0) cannot_write(path_, std::strerror(errno));
+  file.keep = true;
+}
+
+std::string read_file(std::string_view field, const fs::path& path, std::size_t limit_bytes) {
+  const std::string name = in_quotes(path.string());
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (!fs::exists(status)) throw InvalidInput(field, name, "does not exist");
+  if (!fs::is_regular_file(status)) throw InvalidInput(field, name, "is not a regular file");
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (!error && size > limit_bytes)
+    throw InvalidInput(field, name, fmt::format("has {} bytes, more than {}", size, limit_bytes));
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.good() && !file.eof()) throw EnvironmentError(fmt::format("{}: cannot be read", name));
+  return bytes;
+}
+
+void Results::declare(Flags& flags) {
+  flags.group("Results");
+  flags.value("--json", "FILE|-", "Write one JSON object to FILE, or alone to stdout");
+}
+
+Results::Results(const Flags& flags) {
+  const auto target = flags.text("--json");
+  if (!target) return;
+  if (target->empty()) throw InvalidInput("json", "''", "is neither a file nor -");
+  json_on_stdout_ = *target == "-";
+  if (!json_on_stdout_) file_.emplace(*target);
+}
+
+void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const {
+  nlohmann::ordered_json whole = {{"schema", fmt::format("attest/{}/1", command)}};
+  whole.update(json);
+  // Bytes from a user's file name may be no UTF-8; a report is worth more than its exact spelling.
+  const std::string dump = whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (file_) file_->write(dump);
+  const std::string_view out = json_on_stdout_ ? std::string_view(dump) : text;
+  std::fwrite(out.data(), 1, out.size(), stdout);
+}
+
+}  // namespace attest::tools

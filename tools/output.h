@@ -1,0 +1,49 @@
+// Where results go. A file is checked before the work that fills it and appears whole or not at all.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "flags.h"
+
+namespace attest::tools {
+
+/// A file to be written later. Nothing is left behind by a run that is killed before write().
+class OutputFile {
+ public:
+  /// Throws EnvironmentError if `path` cannot be written: no such folder, no permission, a folder itself.
+  explicit OutputFile(std::filesystem::path path);
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Writes beside the file and renames, so a reader sees the old contents or the new ones. Throws EnvironmentError.
+  void write(std::string_view bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  bool in_place_ = false;  // a pipe or a device: there is nothing to rename over
+};
+
+/// The whole of a file, at most `limit_bytes`. Throws InvalidInput(field, ...) if it is missing, too large or no file.
+std::string read_file(std::string_view field, const std::filesystem::path& path, std::size_t limit_bytes = 64u << 20);
+
+/// What a command found: for a person on stdout, and for a program through --json.
+class Results {
+ public:
+  static void declare(Flags& flags);
+  /// Opens what --json names; throws as OutputFile does.
+  explicit Results(const Flags& flags);
+
+  /// Prints `text`, or the JSON alone where --json is "-"; `schema` stands first, as "attest/<command>/1".
+  void finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const;
+  bool json_on_stdout() const { return json_on_stdout_; }
+  /// The file of --json, for the list of what was written; empty if none.
+  std::string json_path() const { return file_ ? file_->path().string() : ""; }
+
+ private:
+  bool json_on_stdout_ = false;
+  std::optional<OutputFile> file_;
+};
+
+}  // namespace attest::tools

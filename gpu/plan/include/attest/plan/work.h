@@ -29,8 +29,10 @@ struct KeyRange {
 template <class Plan>
 constexpr TileClass classify(const Plan& plan, const Work& work, int key_tile) {
   const int first = work.q_tile * plan.tile_m, last = std::min(first + plan.tile_m, work.seqlen_q) - 1;
+  if (last < first) return TileClass::skip;
   const int key0 = key_tile * plan.tile_n, key1 = key0 + plan.tile_n;
-  if (last < first || key0 >= plan.key_end(work, last) || key1 <= plan.key_begin(work, first)) return TileClass::skip;
+  const int low = plan.key_begin(work, first), high = plan.key_end(work, last);  // of all its queries together
+  if (high <= low || key0 >= high || key1 <= low) return TileClass::skip;
   const bool full = key0 >= plan.key_begin(work, last) && key1 <= plan.key_end(work, first);
   return full ? TileClass::full : TileClass::partial;
 }

@@ -1,0 +1,62 @@
+#include "attest/plan/kernel_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "attest/plan/catalog.h"
+
+namespace attest {
+namespace {
+
+TEST(KernelPlan,
+     SharedMemoryIsThatOfFlashAttention2) {  // counters say 66,560 and 50,176 with 1 KiB that the driver reserves
+  Problem p;
+  p.headdim = p.headdim_v = 128;
+  EXPECT_EQ(fa2_plan(p, 232448).smem_bytes(), 65536u);
+  p.headdim = p.headdim_v = 64;
+  EXPECT_EQ(fa2_plan(p, 232448).smem_bytes(), 49152u);
+}
+
+TEST(KernelPlan, EverySmallGpuGetsAPlanThatFits) {
+  for (const std::uint32_t smem : {99u * 1024, 163u * 1024, 227u * 1024})
+    for (std::int64_t d = 1; d <= 256; ++d)
+      for (const std::int64_t d_v : {d, std::int64_t{128}})
+        for (const Dtype dtype : all_dtypes) {
+          Case c;
+          c.problem.headdim = d, c.problem.headdim_v = d_v, c.problem.dtype = dtype;
+          const KernelPlan plan = with_layout(attest_plan(c.problem, smem), c);
+          ASSERT_EQ(plan.invalid(), nullptr) << "headdim " << d;
+          ASSERT_LE(plan.smem_bytes(), smem) << "headdim " << d << " headdim_v " << d_v;
+        }
+}
+
+TEST(KernelPlan, RefusesImpossibleTilesBySentence) {
+  KernelPlan plan;
+  EXPECT_EQ(plan.invalid(), nullptr);
+  plan.tile_m = 72;
+  EXPECT_STREQ(plan.invalid(), "tile_m is no multiple of 16 rows a warp, up to 512");
+  plan = {};
+  plan.merged_wait = true;
+  EXPECT_STREQ(plan.invalid(), "merged_wait needs stages >= 2");
+  plan = {};
+  plan.headdim = 65;
+  EXPECT_STREQ(plan.invalid(), "copy_bytes does not divide a row");
+  plan.copy_bytes_q = plan.copy_bytes_k = 2;
+  EXPECT_EQ(plan.invalid(), nullptr);
+}
+
+TEST(Granules, AreTheWidestThatStridesAndBaseAllow) {
+  Case c;
+  c.problem.headdim = c.problem.headdim_v = 128;
+  KernelPlan plan = with_layout(attest_plan(c.problem, 232448), c);
+  EXPECT_EQ(plan.copy_bytes_q, 16);
+  c.layout.base_offset = 4;
+  EXPECT_EQ(with_layout(plan, c).copy_bytes_k, 8);
+  c.layout.base_offset = 1;
+  EXPECT_EQ(with_layout(plan, c).copy_bytes_v, 2);
+  c.layout = {};
+  c.layout.row_gap = 2;
+  EXPECT_EQ(with_layout(plan, c).copy_bytes_o, 4);
+}
+
+}  // namespace
+}  // namespace attest

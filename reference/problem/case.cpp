@@ -115,23 +115,34 @@ Layout layout_from_spec(std::string_view spec) {
     const auto comma = rest.find(',');
     const std::string_view word = rest.substr(0, comma);
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
-    if (first && word == "bshd") layout.order = Layout::Order::bshd;
-    else if (first && word == "bhsd") layout.order = Layout::Order::bhsd;
-    else if (!first && word.starts_with("row_gap=")) layout.row_gap = parse_integer("row_gap", word.substr(8));
-    else if (!first && word.starts_with("seq_gap=")) layout.seq_gap = parse_integer("seq_gap", word.substr(8));
-    else throw InvalidInput("layout", fmt::format("'{}'", word), "is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]");
+    if (first && word == "bshd")
+      layout.order = Layout::Order::bshd;
+    else if (first && word == "bhsd")
+      layout.order = Layout::Order::bhsd;
+    else if (!first && word.starts_with("row_gap="))
+      layout.row_gap = parse_integer("row_gap", word.substr(8));
+    else if (!first && word.starts_with("seq_gap="))
+      layout.seq_gap = parse_integer("seq_gap", word.substr(8));
+    else
+      throw InvalidInput("layout", fmt::format("'{}'", word), "is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]");
   }
   return layout;
 }
 
 std::string_view to_string(Distribution distribution) {
   switch (distribution) {
-    case Distribution::normal: return "normal";
-    case Distribution::large: return "large";
-    case Distribution::shift: return "shift";
-    case Distribution::zero_q: return "zero_q";
-    case Distribution::one_v: return "one_v";
-    case Distribution::one_hot_v: return "one_hot_v";
+    case Distribution::normal:
+      return "normal";
+    case Distribution::large:
+      return "large";
+    case Distribution::shift:
+      return "shift";
+    case Distribution::zero_q:
+      return "zero_q";
+    case Distribution::one_v:
+      return "one_v";
+    case Distribution::one_hot_v:
+      return "one_hot_v";
   }
   return "?";
 }
@@ -213,14 +224,15 @@ Case case_from_json_text(std::string_view text) {
 
 std::string command_line(const Case& c) {
   const Problem& p = c.problem;
-  std::string line = fmt::format("--batch {} --nheads {} --nheads-k {} --seqlen-q {} --seqlen-k {} --headdim {}", p.batch,
-                                 p.nheads, p.nheads_k, p.seqlen_q, p.seqlen_k, p.headdim);
+  std::string line = fmt::format("--batch {} --nheads {} --nheads-k {} --seqlen-q {} --seqlen-k {} --headdim {}",
+                                 p.batch, p.nheads, p.nheads_k, p.seqlen_q, p.seqlen_k, p.headdim);
   if (p.headdim_v != p.headdim) line += fmt::format(" --headdim-v {}", p.headdim_v);
   line += fmt::format(" --dtype {}", to_string(p.dtype));
   if (p.softmax_scale) line += fmt::format(" --softmax-scale={}", *p.softmax_scale);
   if (p.causal == Causal::bottom_right) line += " --causal";
   if (p.causal == Causal::top_left) line += " --causal=top-left";
-  if (p.window_left != -1 || p.window_right != -1) line += fmt::format(" --window={},{}", p.window_left, p.window_right);
+  if (p.window_left != -1 || p.window_right != -1)
+    line += fmt::format(" --window={},{}", p.window_left, p.window_right);
   if (const std::string spec = layout_spec(c.layout); spec != "bshd") line += fmt::format(" --layout {}", spec);
   if (c.layout.base_offset != 0) line += fmt::format(" --base-offset {}", c.layout.base_offset);
   if (c.inputs != Distribution::normal) line += fmt::format(" --inputs {}", to_string(c.inputs));

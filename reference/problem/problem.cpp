@@ -33,9 +33,12 @@ Dtype dtype_from_string(std::string_view name) {
 
 std::string_view to_string(Causal causal) {
   switch (causal) {
-    case Causal::none: return "none";
-    case Causal::bottom_right: return "bottom-right";
-    case Causal::top_left: return "top-left";
+    case Causal::none:
+      return "none";
+    case Causal::bottom_right:
+      return "bottom-right";
+    case Causal::top_left:
+      return "top-left";
   }
   return "?";
 }
@@ -57,7 +60,8 @@ void validate(const Problem& p) {
   check_range("nheads", p.nheads, 1, 1 << 16);
   check_range("nheads_k", p.nheads_k, 1, 1 << 16);
   if (p.nheads % p.nheads_k != 0)
-    throw InvalidInput("nheads", fmt::format("{}", p.nheads), fmt::format("is not a multiple of nheads_k = {}", p.nheads_k));
+    throw InvalidInput("nheads", fmt::format("{}", p.nheads),
+                       fmt::format("is not a multiple of nheads_k = {}", p.nheads_k));
   check_range("seqlen_q", p.seqlen_q, 0, max_seqlen);
   check_range("seqlen_k", p.seqlen_k, 0, max_seqlen);
   check_range("headdim", p.headdim, 1, 256);
@@ -65,7 +69,8 @@ void validate(const Problem& p) {
   check_range("window_left", p.window_left, -1, max_window);
   check_range("window_right", p.window_right, -1, max_window);
   if (p.softmax_scale && !(std::abs(*p.softmax_scale) <= 0x1p20))
-    throw InvalidInput("softmax_scale", fmt::format("{}", *p.softmax_scale), "is not a finite number of magnitude up to 2^20");
+    throw InvalidInput("softmax_scale", fmt::format("{}", *p.softmax_scale),
+                       "is not a finite number of magnitude up to 2^20");
   check_elements("q", p.batch, p.seqlen_q, p.nheads, p.headdim);
   check_elements("k", p.batch, p.seqlen_k, p.nheads_k, p.headdim);
   check_elements("v", p.batch, p.seqlen_k, p.nheads_k, p.headdim_v);

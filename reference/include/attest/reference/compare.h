@@ -12,15 +12,23 @@
 namespace attest {
 
 enum class Status : std::uint8_t {
-  passed, wrong_values, wrong_shape, unwritten, out_of_bounds, hazard, crashed, hung, unsupported
+  passed,
+  wrong_values,
+  wrong_shape,
+  unwritten,
+  out_of_bounds,
+  hazard,
+  crashed,
+  hung,
+  unsupported
 };
 std::string_view to_string(Status status);
 
 /// What a kernel wrote, gathered from wherever its tensors lay.
 struct Outputs {
-  Tensor o;                       // [batch, seqlen_q, nheads, headdim_v]
-  std::optional<Tensor> lse;      // [batch, nheads, seqlen_q, 1], base e; none if the kernel offers none
-  std::int64_t unwritten_o = 0;   // elements that still hold the pattern they started with
+  Tensor o;                      // [batch, seqlen_q, nheads, headdim_v]
+  std::optional<Tensor> lse;     // [batch, nheads, seqlen_q, 1], base e; none if the kernel offers none
+  std::int64_t unwritten_o = 0;  // elements that still hold the pattern they started with
   std::int64_t unwritten_lse = 0;
   std::int64_t out_of_bounds = 0;  // bytes changed outside the logical domain
 };
@@ -28,8 +36,9 @@ struct Outputs {
 /// The judgement on one run. `channel`, `element`, `value` and the rest describe the worst offence.
 struct Verdict {
   Status status = Status::passed;
-  std::string rule;      // "worst case", "statistical row", "statistical block", "nan", ... the rule that failed or came nearest
-  std::string channel;   // "o" or "lse"
+  std::string
+      rule;  // "worst case", "statistical row", "statistical block", "nan", ... the rule that failed or came nearest
+  std::string channel;                    // "o" or "lse"
   std::array<std::int64_t, 4> element{};  // in the channel's own extents
   double value = 0, expected = 0, bound = 0;
   double error_over_budget = 0;  // the largest seen over every rule; above 1 fails

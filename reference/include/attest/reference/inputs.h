@@ -1,4 +1,5 @@
-// The inputs of a case, drawn from its recipe and rounded to its dtype, so that reference and kernel see the same numbers.
+// The inputs of a case, drawn from its recipe and rounded to its dtype, so that reference and kernel see the same
+// numbers.
 #pragma once
 #include "attest/problem/case.h"
 #include "attest/reference/tensor.h"

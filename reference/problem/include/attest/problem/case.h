@@ -10,8 +10,8 @@
 
 namespace attest {
 
-/// Where the tensors lie. The last dimension is contiguous. Everything the gaps leave out is outside the logical domain:
-/// NaN before a run, untouched after it.
+/// Where the tensors lie. The last dimension is contiguous. Everything the gaps leave out is outside the logical
+/// domain: NaN before a run, untouched after it.
 struct Layout {
   enum class Order : std::uint8_t { bshd, bhsd };
   Order order = Order::bshd;
@@ -35,8 +35,9 @@ enum class Distribution : std::uint8_t {
   one_v,      // V = 1: O = 1 wherever a key is visible
   one_hot_v,  // V[j] = e_(j mod headdim_v): O reads P, folded
 };
-inline constexpr Distribution all_distributions[] = {Distribution::normal, Distribution::large, Distribution::shift,
-                                                     Distribution::zero_q, Distribution::one_v, Distribution::one_hot_v};
+inline constexpr Distribution all_distributions[] = {Distribution::normal, Distribution::large,
+                                                     Distribution::shift,  Distribution::zero_q,
+                                                     Distribution::one_v,  Distribution::one_hot_v};
 std::string_view to_string(Distribution distribution);
 Distribution distribution_from_string(std::string_view name);
 

@@ -13,9 +13,12 @@ constexpr int bytes_of(Dtype dtype) { return dtype == Dtype::fp32 ? 4 : 2; }
 
 constexpr std::string_view to_string(Dtype dtype) {
   switch (dtype) {
-    case Dtype::fp16: return "fp16";
-    case Dtype::bf16: return "bf16";
-    case Dtype::fp32: return "fp32";
+    case Dtype::fp16:
+      return "fp16";
+    case Dtype::bf16:
+      return "bf16";
+    case Dtype::fp32:
+      return "fp32";
   }
   return "?";
 }

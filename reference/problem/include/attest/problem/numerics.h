@@ -8,19 +8,19 @@ namespace attest {
 
 /// Unit roundoffs are relative errors of one rounding to nearest; `a_*` are half the smallest spacing (absolute).
 struct Numerics {
-  std::string name;             // printed with every verdict
-  double u_S = 0;               // rounding of the scores before the softmax (0: kept in fp32)
-  double u_P = 0;               // rounding of the probabilities before the product with V (0: kept in fp32)
-  double a_P = 0;               // half the spacing of P's subnormals
-  double min_normal_P = 0;      // smallest normal P
-  double u_acc = 0x1p-23;       // one step of a matrix accumulator (tensor cores truncate: 2^-23)
+  std::string name;                // printed with every verdict
+  double u_S = 0;                  // rounding of the scores before the softmax (0: kept in fp32)
+  double u_P = 0;                  // rounding of the probabilities before the product with V (0: kept in fp32)
+  double a_P = 0;                  // half the spacing of P's subnormals
+  double min_normal_P = 0;         // smallest normal P
+  double u_acc = 0x1p-23;          // one step of a matrix accumulator (tensor cores truncate: 2^-23)
   double eps_exp = 2.5 * 0x1p-23;  // relative error of one exponential (ex2.approx: 2 ulp of the result)
-  double eps_tanh = 0x1p-11;    // relative error of tanh.approx, used with softcap
-  int chain = 4;                // partial sums that a row's denominator is split over; each is a serial sum
-  int smallest_tile = 16;       // fewest keys a tile: how often a row maximum can change
-  double u_out = 0;             // rounding of O to its dtype
-  double floor_out = 0;         // half the spacing of O's subnormals
-  double max_P = 1;             // largest P before rounding (2^8 where O is rescaled lazily)
+  double eps_tanh = 0x1p-11;       // relative error of tanh.approx, used with softcap
+  int chain = 4;                   // partial sums that a row's denominator is split over; each is a serial sum
+  int smallest_tile = 16;          // fewest keys a tile: how often a row maximum can change
+  double u_out = 0;                // rounding of O to its dtype
+  double floor_out = 0;            // half the spacing of O's subnormals
+  double max_P = 1;                // largest P before rounding (2^8 where O is rescaled lazily)
 };
 
 /// FlashAttention-style: S, O and l in fp32, P rounded to `dtype`, exp2 of a fused multiply-add.

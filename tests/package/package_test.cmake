@@ -1,0 +1,25 @@
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\nexit status ${status}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+
+# Moved, so that a path of this machine left in the package shows.
+file(RENAME ${WORK_DIR}/prefix ${WORK_DIR}/elsewhere)
+run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX}
+    -DCMAKE_PREFIX_PATH=${WORK_DIR}/elsewhere)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+run(${WORK_DIR}/build/consumer)
+if(NOT output MATCHES "seqlen_q: -5 is outside")
+  message(FATAL_ERROR "the consumer printed: ${output}")
+endif()
+
+run(${WORK_DIR}/elsewhere/bin/attest --version)
+if(NOT output MATCHES "^attest [0-9]+\\.[0-9]+\\.[0-9]+\n$")
+  message(FATAL_ERROR "attest --version printed: ${output}")
+endif()

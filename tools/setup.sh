@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs what building attest needs on Debian and Ubuntu: tools/setup.sh run|test. Asks the network only for what is
+# missing, so it also works offline once everything is there.
+set -euo pipefail
+
+build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev librapidcheck-dev)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy)
+
+case "${1:-}" in
+  run) packages=("${build_packages[@]}") ;;
+  test) packages=("${build_packages[@]}" "${test_packages[@]}") ;;
+  *)
+    echo "usage: tools/setup.sh run|test" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v apt-get > /dev/null || ! command -v dpkg-query > /dev/null; then
+  echo "setup: no apt-get here; the build needs what Debian calls: ${packages[*]}"
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2> /dev/null || true)
+  [[ $status == ii* ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+  echo "setup: every package is here"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo > /dev/null; then
+    echo "setup: missing ${missing[*]}; neither root nor sudo is here to install them" >&2
+    exit 3
+  fi
+  as_root=(sudo)
+fi
+echo "setup: installing ${missing[*]}"
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" > /dev/null; }
+if ! apt update || ! apt install -y --no-install-recommends "${missing[@]}"; then
+  echo "setup: apt-get could not install ${missing[*]}" >&2
+  exit 3
+fi

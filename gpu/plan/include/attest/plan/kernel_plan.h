@@ -75,8 +75,9 @@ struct KernelPlan {
     return x == Operand::k ? qo + s * k : x == Operand::v ? qo + n * k + s * v : 0;
   }
   constexpr std::uint32_t smem_bytes() const { return base(Operand::v, stages); }
-  /// O is staged where the warp's own queries were only if both tiles have the same rows.
-  constexpr bool staging_needs_barrier() const { return columns(Operand::o) != columns(Operand::q); }
+  /// O is staged over Q. Another warp may still read queries there if its rows lie elsewhere in O's tile, unless the
+  /// barrier before O += P V has parted them.
+  constexpr bool staging_needs_barrier() const { return merged_wait && columns(Operand::o) != columns(Operand::q); }
 
   // ---- copies: a row of granules is walked in panels of `copy_lanes` granules, a power of two
   constexpr int granules(Operand x) const { return columns(x) * element_bytes / copy_bytes(x); }

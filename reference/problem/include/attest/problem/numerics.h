@@ -20,6 +20,7 @@ struct Numerics {
   int smallest_tile = 16;          // fewest keys a tile: how often a row maximum can change
   double u_out = 0;                // rounding of O to its dtype
   double floor_out = 0;            // half the spacing of O's subnormals
+  double lse_max_roundings = 2;    // of the row maximum on its way into LSE (5 where it goes through base 2)
   double max_P = 1;                // largest P before rounding (2^8 where O is rescaled lazily)
 };
 

@@ -1,0 +1,267 @@
+#include "attest/reference/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attest/reference/attends.h"
+
+namespace attest {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// A right kernel is accused by a statistical rule at most once in this many verdicts, as far as its errors are the
+// independent ones of docs/numerics.md.
+constexpr double false_alarms = 1e-9;
+constexpr std::int64_t rows_per_block = 128;
+// Fewer columns are too few for a row's mean square to mean anything.
+constexpr std::int64_t fewest_columns = 16;
+
+// chi-square with k degrees of freedom exceeds k + 2 sqrt(k x) + 2 x with a probability of at most exp(-x)
+// (Laurent and Massart 2000, lemma 1). This is that limit on the mean square.
+double mean_square_limit(double k, double comparisons) {
+  const double x = std::log(std::max(comparisons, 1.0) / false_alarms);
+  return 1 + 2 * std::sqrt(x / k) + 2 * x / k;
+}
+
+// A standard normal number exceeds sqrt(2 x) in magnitude with a probability of at most exp(-x).
+double deviation_limit(double comparisons) {
+  return std::sqrt(2 * std::log(std::max(comparisons, 1.0) / false_alarms));
+}
+
+double largest_finite(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::fp16:
+      return 65504;
+    case Dtype::bf16:
+      return 0x1.fep127;
+    case Dtype::fp32:
+      return std::numeric_limits<float>::max();
+  }
+  return 0;
+}
+
+// Whether `value` belongs where the truth is NaN or Inf, or is finite where the truth is.
+bool same_kind(double truth, double value, double bound, double largest) {
+  if (std::isnan(truth)) return std::isnan(value);
+  if (std::isinf(truth)) return value == truth || (truth > 0 && std::isnan(value));
+  if (std::isfinite(value)) return true;
+  return std::isinf(value) && std::abs(truth) + bound >= largest;  // rounded past the largest number
+}
+
+double over(double error, double bound) { return error == 0 ? 0 : bound > 0 ? error / bound : infinity; }
+
+std::string visible_keys(const Problem& problem, std::int64_t b, std::int64_t i) {
+  std::string text;
+  for (std::int64_t j = 0; j < problem.seqlen_k; ++j) {
+    if (!attends(problem, b, i, j)) continue;
+    std::int64_t last = j;
+    while (last + 1 < problem.seqlen_k && attends(problem, b, i, last + 1)) ++last;
+    if (!text.empty()) text += ", ";
+    text += last == j ? fmt::format("{}", j) : fmt::format("{}-{}", j, last);
+    j = last;
+  }
+  return text.empty() ? "none" : text;
+}
+
+// The nearest to a violation so far, over all rules.
+struct Worst {
+  double ratio = -1;
+  std::string_view rule, channel;
+  std::array<std::int64_t, 4> element{};
+  double bound = 0;
+
+  void offer(double r, std::string_view new_rule, std::string_view new_channel, std::array<std::int64_t, 4> where,
+             double new_bound) {
+    if (!(r > ratio)) return;
+    *this = {r, new_rule, new_channel, where, new_bound};
+  }
+};
+
+class Comparison {
+ public:
+  Comparison(const Problem& problem, const Truth& truth, const Outputs& outputs)
+      : problem_(problem), truth_(truth), outputs_(outputs) {}
+
+  Verdict run() {
+    verdict_.numerics = truth_.numerics.name;
+    if (!shapes() || !writes() || !kinds("o", truth_.forward.o, outputs_.o, truth_.o_bound)) return verdict_;
+    if (outputs_.lse && !kinds("lse", truth_.forward.lse, *outputs_.lse, truth_.lse_bound)) return verdict_;
+    worst_case("o", truth_.forward.o, outputs_.o, truth_.o_bound);
+    if (outputs_.lse) worst_case("lse", truth_.forward.lse, *outputs_.lse, truth_.lse_bound);
+    if (!truth_.o_variance.values.empty()) statistical_o();
+    if (outputs_.lse && !truth_.lse_variance.values.empty()) statistical_lse();
+    judge();
+    return verdict_;
+  }
+
+ private:
+  bool fail(Status status, std::string_view rule, std::string_view channel, std::string detail) {
+    verdict_.status = status;
+    verdict_.rule = std::string(rule);
+    verdict_.channel = std::string(channel);
+    verdict_.error_over_budget = infinity;
+    verdict_.detail = std::move(detail);
+    return false;
+  }
+
+  bool shapes() {
+    const auto same = [&](std::string_view channel, const Tensor& want, const Tensor& got) {
+      if (want.extents == got.extents && want.values.size() == got.values.size()) return true;
+      const auto& w = want.extents;
+      const auto& g = got.extents;
+      return fail(Status::wrong_shape, "shape", channel,
+                  fmt::format("{} has the shape [{}, {}, {}, {}], not [{}, {}, {}, {}]", channel, g[0], g[1], g[2],
+                              g[3], w[0], w[1], w[2], w[3]));
+    };
+    return same("o", truth_.forward.o, outputs_.o) && (!outputs_.lse || same("lse", truth_.forward.lse, *outputs_.lse));
+  }
+
+  bool writes() {
+    if (outputs_.out_of_bounds > 0)
+      return fail(Status::out_of_bounds, "out of bounds", "",
+                  fmt::format("{} bytes outside the logical domain were changed", outputs_.out_of_bounds));
+    if (outputs_.unwritten_o > 0)
+      return fail(Status::unwritten, "unwritten", "o",
+                  fmt::format("{} elements of o were never written", outputs_.unwritten_o));
+    if (outputs_.unwritten_lse > 0)
+      return fail(Status::unwritten, "unwritten", "lse",
+                  fmt::format("{} elements of lse were never written", outputs_.unwritten_lse));
+    return true;
+  }
+
+  bool kinds(std::string_view channel, const Tensor& truth, const Tensor& got, const Tensor& bound) {
+    const double largest = channel == "o" ? largest_finite(problem_.dtype) : largest_finite(Dtype::fp32);
+    std::int64_t wrong = 0, first = 0;
+    const auto count = static_cast<std::int64_t>(truth.values.size());
+    for (std::int64_t n = 0; n < count; ++n)
+      if (!same_kind(truth.values[n], got.values[n], bound.values[n], largest) && wrong++ == 0) first = n;
+    if (wrong == 0) return true;
+    locate(channel, truth, got, bound, position(truth, first));
+    return fail(Status::wrong_values, "nan", channel,
+                fmt::format("{} is {} where the truth is {} ({} elements like it); keys {}", name(channel),
+                            verdict_.value, verdict_.expected, wrong, verdict_.visible_keys));
+  }
+
+  void worst_case(std::string_view channel, const Tensor& truth, const Tensor& got, const Tensor& bound) {
+    double largest = -1;
+    std::size_t where = 0;
+    for (std::size_t n = 0; n < truth.values.size(); ++n) {
+      const double t = truth.values[n];
+      if (!std::isfinite(t) || !std::isfinite(got.values[n])) continue;
+      const double ratio = over(std::abs(got.values[n] - t), bound.values[n]);
+      if (ratio > largest) largest = ratio, where = n;
+    }
+    if (largest >= 0)
+      worst_.offer(largest, "worst case", channel, position(truth, static_cast<std::int64_t>(where)),
+                   bound.values[where]);
+  }
+
+  void statistical_o() {
+    const auto [batch, seqlen, heads, dim] = truth_.forward.o.extents;
+    if (dim < fewest_columns) return;
+    const std::int64_t blocks = (seqlen + rows_per_block - 1) / rows_per_block;
+    const double row_limit = mean_square_limit(dim, batch * seqlen * heads);
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t block = 0; block < blocks; ++block) {
+          double block_sum = 0, block_count = 0, largest = -1;
+          std::array<std::int64_t, 4> where{};
+          for (std::int64_t i = block * rows_per_block; i < std::min(seqlen, (block + 1) * rows_per_block); ++i) {
+            double row_sum = 0, row_count = 0, row_largest = -1;
+            std::int64_t column = 0;
+            for (std::int64_t c = 0; c < dim; ++c) {
+              const std::int64_t n = truth_.forward.o.index(b, i, h, c);
+              const double variance = truth_.o_variance.values[n];
+              const double error = outputs_.o.values[n] - truth_.forward.o.values[n];
+              if (!(variance > 0) || !std::isfinite(error)) continue;
+              const double square = error * error / variance;
+              row_sum += square;
+              row_count += 1;
+              if (square > row_largest) row_largest = square, column = c;
+            }
+            if (row_count < fewest_columns) continue;
+            const double R = std::sqrt(row_sum / row_count), limit = std::sqrt(row_limit);
+            const std::int64_t at = truth_.forward.o.index(b, i, h, column);
+            worst_.offer(R / limit, "statistical row", "o", {b, i, h, column},
+                         limit * std::sqrt(truth_.o_variance.values[at]));
+            block_sum += row_sum;
+            block_count += row_count;
+            if (row_largest > largest) largest = row_largest, where = {b, i, h, column};
+          }
+          if (block_count == 0) continue;
+          const double limit = mean_square_limit(block_count, batch * heads * blocks);
+          const std::int64_t at = truth_.forward.o.index(where[0], where[1], where[2], where[3]);
+          worst_.offer(std::sqrt(block_sum / block_count / limit), "statistical block", "o", where,
+                       std::sqrt(limit * truth_.o_variance.values[at]));
+        }
+  }
+
+  void statistical_lse() {
+    const double limit = deviation_limit(static_cast<double>(truth_.forward.lse.values.size()));
+    for (std::size_t n = 0; n < truth_.forward.lse.values.size(); ++n) {
+      const double variance = truth_.lse_variance.values[n];
+      const double error = outputs_.lse->values[n] - truth_.forward.lse.values[n];
+      if (!(variance > 0) || !std::isfinite(error)) continue;
+      worst_.offer(std::abs(error) / std::sqrt(variance) / limit, "statistical lse", "lse",
+                   position(truth_.forward.lse, static_cast<std::int64_t>(n)), limit * std::sqrt(variance));
+    }
+  }
+
+  void judge() {
+    if (worst_.ratio < 0) {  // nothing finite to compare
+      verdict_.rule = "nan";
+      verdict_.detail = "passed: nothing finite to compare";
+      return;
+    }
+    const bool o = worst_.channel == "o";
+    locate(worst_.channel, o ? truth_.forward.o : truth_.forward.lse, o ? outputs_.o : *outputs_.lse,
+           o ? truth_.o_bound : truth_.lse_bound, worst_.element);
+    verdict_.rule = std::string(worst_.rule);
+    verdict_.channel = std::string(worst_.channel);
+    verdict_.bound = worst_.bound;
+    verdict_.error_over_budget = worst_.ratio;
+    verdict_.status = worst_.ratio > 1 ? Status::wrong_values : Status::passed;
+    verdict_.detail = fmt::format("{}: {} is {:.9g}, truth {:.9g}, {:.3g} of the {} budget ({}); keys {}",
+                                  to_string(verdict_.status), name(worst_.channel), verdict_.value, verdict_.expected,
+                                  worst_.ratio, worst_.rule, verdict_.numerics, verdict_.visible_keys);
+  }
+
+  static std::array<std::int64_t, 4> position(const Tensor& t, std::int64_t n) {
+    const auto& e = t.extents;
+    return {n / e[3] / e[2] / e[1], n / e[3] / e[2] % e[1], n / e[3] % e[2], n % e[3]};
+  }
+
+  void locate(std::string_view channel, const Tensor& truth, const Tensor& got, const Tensor& bound,
+              std::array<std::int64_t, 4> at) {
+    const auto n = static_cast<std::size_t>(truth.index(at[0], at[1], at[2], at[3]));
+    verdict_.element = at;
+    verdict_.value = got.values[n];
+    verdict_.expected = truth.values[n];
+    verdict_.bound = bound.values[n];
+    verdict_.visible_keys = visible_keys(problem_, at[0], channel == "o" ? at[1] : at[2]);
+  }
+
+  std::string name(std::string_view channel) const {
+    const auto& e = verdict_.element;
+    return channel == "o" ? fmt::format("o[b={}, i={}, h={}, d={}]", e[0], e[1], e[2], e[3])
+                          : fmt::format("lse[b={}, h={}, i={}]", e[0], e[1], e[2]);
+  }
+
+  const Problem& problem_;
+  const Truth& truth_;
+  const Outputs& outputs_;
+  Verdict verdict_;
+  Worst worst_;
+};
+
+}  // namespace
+
+Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs) {
+  return Comparison(problem, truth, outputs).run();
+}
+
+}  // namespace attest

@@ -1,0 +1,84 @@
+#include "attest/reference/forward.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+
+#include "strip.h"
+
+namespace attest {
+namespace {
+
+// Below this many multiply-adds a team of threads costs more than it saves.
+constexpr double work_for_a_team = 1 << 23;
+
+// Calls body(place, memory) for every strip, each thread with memory of its own.
+template <class Body>
+void for_each_strip(const Problem& p, int num_strips, const Body& body) {
+  const std::int64_t blocks = (p.seqlen_q + rows_per_strip - 1) / rows_per_strip;
+  const std::int64_t total = p.batch * p.nheads * blocks;
+  const double work = static_cast<double>(p.batch) * p.nheads * p.seqlen_q * p.seqlen_k * (p.headdim + p.headdim_v);
+  const int threads =
+      work < work_for_a_team ? 1 : static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), total));
+
+  const auto strip = [&](std::int64_t index, StripMemory& memory) {
+    const std::int64_t first_row = index % blocks * rows_per_strip;
+    const std::int64_t h = index / blocks % p.nheads;
+    const std::int64_t b = index / blocks / p.nheads;
+    StripPlace place{b, h, h / (p.nheads / p.nheads_k), first_row, std::min(rows_per_strip, p.seqlen_q - first_row),
+                     {}};
+    place.keys = key_range_of_rows(p, b, first_row, first_row + place.num_rows);
+    body(place, memory);
+  };
+  std::vector<StripMemory> memory;
+  for (int t = 0; t < std::max(threads, 1); ++t) memory.emplace_back(p.seqlen_k, num_strips);
+  if (threads <= 1) {
+    for (std::int64_t i = 0; i < total; ++i) strip(i, memory[0]);
+    return;
+  }
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  for (std::int64_t i = 0; i < total; ++i) strip(i, memory[omp_get_thread_num()]);
+}
+
+Forward empty_forward(const Problem& p) {
+  return {Tensor({p.batch, p.seqlen_q, p.nheads, p.headdim_v}), Tensor({p.batch, p.nheads, p.seqlen_q, 1})};
+}
+
+}  // namespace
+
+Forward forward(const Problem& problem, const Inputs& inputs) {
+  Forward out = empty_forward(problem);
+  const PreparedInputs in(problem, inputs);
+  for_each_strip(problem, 1, [&](const StripPlace& place, StripMemory& memory) {
+    std::array<RowSoftmax, rows_per_strip> rows;
+    if (place.keys.size() > 0) strip_scores(in, place, memory.strip(0));
+    strip_softmax(in, place, memory.strip(0), memory.strip(0), rows.data());
+    strip_output(in, place, memory.strip(0), rows.data(), out);
+  });
+  return out;
+}
+
+Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical) {
+  Truth truth;
+  truth.forward = empty_forward(problem);
+  truth.numerics = numerics;
+  truth.o_bound = Tensor(truth.forward.o.extents);
+  truth.lse_bound = Tensor(truth.forward.lse.extents);
+  if (statistical) {
+    truth.o_variance = Tensor(truth.forward.o.extents);
+    truth.lse_variance = Tensor(truth.forward.lse.extents);
+  }
+  const PreparedInputs in(problem, inputs);
+  for_each_strip(problem, 3, [&](const StripPlace& place, StripMemory& memory) {
+    std::array<RowSoftmax, rows_per_strip> rows;
+    if (place.keys.size() > 0) strip_scores(in, place, memory.strip(0));
+    strip_softmax(in, place, memory.strip(0), memory.strip(1), rows.data());
+    strip_output(in, place, memory.strip(1), rows.data(), truth.forward);
+    if (place.keys.size() > 0)
+      strip_budget(in, place, memory.strip(0), memory.strip(1), memory.strip(2), rows.data(), truth);
+  });
+  return truth;
+}
+
+}  // namespace attest

@@ -152,7 +152,7 @@ Counts Counter::count(const Program& program) {
     }
   }
   const int row0 = program.work.q_tile * plan_.tile_m;
-  total.lse_bytes = 4 * std::clamp(program.work.seqlen_q - row0, 0, plan_.tile_m);
+  total.lse_bytes = std::int64_t{4} * std::clamp(program.work.seqlen_q - row0, 0, plan_.tile_m);
   return total;
 }
 

@@ -195,7 +195,7 @@ class Executor {
     tile_math::multiply_transposed(
         slot(Operand::q, 0) + static_cast<std::size_t>(w * plan_.rows_per_warp()) * columns + first, columns,
         slot(Operand::k, step.slot) + first, columns, rows, n, columns - first, warp.scores.data(), n);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * n); ++i)
+    for (std::size_t i = 0; i < std::size_t(rows) * std::size_t(n); ++i)
       warp.scores[i] = plan_.keep_score(sign_ == 1.0f ? warp.scores[i] : warp.scores[i] * sign_);
   }
 
@@ -205,7 +205,7 @@ class Executor {
     for (int r = 0; r < rows; ++r)
       for (int j = 0; j < n; ++j)
         if (!plan_.visible(program_->work, row0 + r, key0 + j))
-          warp.scores[static_cast<std::size_t>(r * n + j)] = plan_.masked_score();
+          warp.scores[std::size_t(r) * std::size_t(n) + std::size_t(j)] = plan_.masked_score();
   }
 
   void softmax(int w, Warp& warp) {
@@ -237,11 +237,11 @@ class Executor {
     const int rows = valid_rows(w), n = plan_.tile_n, columns = plan_.columns(Operand::v);
     if (rows == 0) return;
     tile_math::round(dtype_, warp.scores.data(), rows * n);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * n); ++i)
+    for (std::size_t i = 0; i < std::size_t(rows) * std::size_t(n); ++i)
       warp.scores[i] = plan_.keep_probability(warp.scores[i]);
     tile_math::multiply_add(warp.scores.data(), n, slot(Operand::v, step.slot), columns, rows, n, columns,
                             warp.output.data(), columns);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows * columns); ++i)
+    for (std::size_t i = 0; i < std::size_t(rows) * std::size_t(columns); ++i)
       warp.output[i] = plan_.keep_output(warp.output[i]);
   }
 

@@ -52,8 +52,8 @@ constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
 
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
 /// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
-/// from shared memory in each key tile. Spill at headdim 128 is what its own counters show (14 words a thread and key
-/// tile).
+/// from shared memory in each key tile. Spill is what its own counters show: at headdim 128, 14 words a thread and key
+/// tile and 14 once; at 64, 214 words over 32 key tiles and 53 over 4.5.
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
   KernelPlan plan;
@@ -68,10 +68,11 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   plan.tile_n = padded <= 64 ? 128 : 64;
   plan.num_warps = padded <= 128 ? 4 : 8;
   plan.grid_order = GridOrder::tiles_batch_heads;
-  if (padded == 128 && plan.element_bytes == 2) {
+  plan.exp_instructions = 4;
+  if (plan.element_bytes == 2 && (padded == 128 || padded == 64)) {
     plan.known_registers = 255;
-    plan.spill_words_per_key_tile = 14;
-    plan.spill_words_per_cta = 14;
+    plan.spill_words_per_key_tile = padded == 128 ? 14 : 6;
+    plan.spill_words_per_cta = padded == 128 ? 14 : 22;
   }
   if (plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
   return plan;

@@ -33,6 +33,7 @@ struct KernelPlan {
   int padded_headdim_v = 0;  // likewise V and O
   int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16, copy_bytes_o = 16;  // granule of a copy: 16, 8, 4 or 2
   GridOrder grid_order = GridOrder::tiles_heads_batch;
+  int exp_instructions = 1;  // a score: 1 where exp2 flushes denormals to zero, 4 where it scales them
   // What a compiler made of this plan, where it is known (0: estimate).
   int known_registers = 0;
   int spill_words_per_key_tile = 0;  // 32-bit words a thread stores to local memory in each key tile

@@ -1,0 +1,16 @@
+# attest_embed(OUT.cpp FUNCTION a.json b.json ...): writes OUT.cpp, which defines
+#   std::span<const EmbeddedFile> attest::FUNCTION()
+# with each file's name, without .json, and text. Done when CMake runs, and again whenever a file changes.
+function(attest_embed OUT FUNCTION)
+  list(SORT ARGN)
+  set(entries "")
+  foreach(file ${ARGN})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    get_filename_component(name ${file} NAME_WE)
+    file(READ ${file} text)
+    string(APPEND entries "    {\"${name}\", R\"~~~(${text})~~~\"},\n")
+  endforeach()
+  set(content "#include \"embedded.h\"\n\nnamespace attest {\nstd::span<const EmbeddedFile> ${FUNCTION}() {\n")
+  string(APPEND content "  static constexpr EmbeddedFile files[] = {\n${entries}  };\n  return files;\n}\n}  // namespace attest\n")
+  file(CONFIGURE OUTPUT ${OUT} CONTENT "${content}" @ONLY)
+endfunction()

@@ -1,0 +1,16 @@
+// The JSON files that travel in the program (cmake/attest_embed.cmake writes the definitions).
+#pragma once
+#include <span>
+#include <string_view>
+
+namespace attest {
+
+struct EmbeddedFile {
+  std::string_view name;  // without .json
+  std::string_view text;
+};
+
+std::span<const EmbeddedFile> embedded_devices();
+std::span<const EmbeddedFile> embedded_models();
+
+}  // namespace attest

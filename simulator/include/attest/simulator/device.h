@@ -1,0 +1,78 @@
+// What the cost models know of a device: a plain record with units in its names, read from JSON in which every field
+// carries its value and where the value comes from.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attest {
+
+/// Where a field's value comes from.
+struct FieldOrigin {
+  std::string field;
+  std::string text;  // the document by its title, "measured: how", or why it is an estimate
+  bool estimated = false;
+};
+
+struct DeviceSpec {
+  std::string name;
+  std::string description;
+
+  // ---- multiprocessors
+  std::int64_t num_sms = 0;
+  std::int64_t sms_per_coalescer = 0;  // neighbours whose requests for the same lines merge on their way to L2
+  double sm_clock_hz = 0;
+  std::int64_t warp_schedulers_per_sm = 0;
+  std::int64_t registers_per_sm = 0;
+  std::int64_t registers_per_thread_max = 0;
+  std::int64_t register_allocation_unit = 0;  // registers; a warp is given a multiple of it
+  std::int64_t max_warps_per_sm = 0;
+  std::int64_t max_ctas_per_sm = 0;
+
+  // ---- shared memory
+  std::int64_t smem_bytes_per_sm = 0;
+  std::int64_t smem_bytes_per_cta_max = 0;
+  std::int64_t smem_reserved_bytes_per_cta = 0;
+  double smem_bytes_per_clock = 0;  // an SM; one wavefront moves 128 bytes
+  double smem_latency_cycles = 0;
+
+  // ---- arithmetic, an SM and a clock
+  double mma_sync_fma_per_clock_16bit = 0;  // by mma.sync
+  double wgmma_fma_per_clock_16bit = 0;     // by wgmma; 0: there is none
+  double wgmma_fma_per_clock_8bit = 0;
+  double fp32_fma_per_clock = 0;
+  double exp_per_clock = 0;
+
+  // ---- L2 and DRAM
+  std::int64_t l2_bytes = 0;
+  std::int64_t l2_partitions = 0;  // each of which keeps copies of what its SMs read
+  std::int64_t l2_ways = 0;
+  std::int64_t l2_dirty_ways = 0;  // of a set that stay dirty at most
+  double l2_bytes_per_second = 0;  // all SMs together, reads that hit
+  double l2_latency_cycles = 0;
+  std::int64_t dram_bytes = 0;
+  double dram_bytes_per_second = 0;
+  double dram_latency_cycles = 0;
+
+  // ---- the host's side
+  double launch_overhead_seconds = 0;  // from one kernel's end to the next one's start in a stream
+
+  std::vector<FieldOrigin> origins;  // of every field above but name and description, in this order
+
+  const FieldOrigin& origin(std::string_view field) const;
+};
+
+/// Reads {"schema": "attest/device/1", "name", "description", "fields": {field: {"value": v, "source": text} or
+/// {"value": v, "estimated": why}}}. Every field must be there and no other. Throws InvalidInput naming the field, its
+/// value, the limit and `file`.
+DeviceSpec device_from_json_text(std::string_view text, std::string_view file);
+
+/// The device that `name_or_path` says: one that travels in the program, or a file (what ends in .json or has a '/').
+/// Throws InvalidInput naming `device` for an unknown name, EnvironmentError for a file that cannot be read.
+DeviceSpec load_device(const std::string& name_or_path);
+
+/// Names of the devices that travel in the program, sorted.
+std::vector<std::string> device_names();
+
+}  // namespace attest

@@ -1,0 +1,89 @@
+#include "json_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+
+void JsonReader::refuse(std::string_view field, std::string_view value, std::string_view limit) const {
+  throw InvalidInput(field, value, fmt::format("{} (in {})", limit, file_));
+}
+
+JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text) const {
+  std::vector<std::set<std::string>> seen;
+  std::string twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) seen.emplace_back();
+    if (event == Json::parse_event_t::object_end && !seen.empty()) seen.pop_back();
+    if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)
+      twice = parsed.get<std::string>();
+    return true;
+  };
+  Json json;
+  try {
+    json = Json::parse(text, watch);
+  } catch (const Json::exception& error) {
+    const auto* at = dynamic_cast<const Json::parse_error*>(&error);
+    refuse(what, fmt::format("{} bytes", text.size()),
+           fmt::format("are not JSON: malformed or cut off at byte {}", at != nullptr ? at->byte : 0));
+  }
+  if (!twice.empty()) refuse(twice, "given twice;", "must be given once");
+  if (!json.is_object()) refuse(what, json.dump().substr(0, 40), "must be an object");
+  return json;
+}
+
+const JsonReader::Json& JsonReader::member(const Json& object, std::string_view name, std::string_view path) const {
+  const auto at = object.find(name);
+  if (at == object.end()) refuse(path, "missing;", "must be given");
+  return *at;
+}
+
+void JsonReader::only(const Json& object, std::string_view path, std::initializer_list<std::string_view> known) const {
+  if (!object.is_object()) refuse(path, object.dump().substr(0, 40), "must be an object");
+  for (const auto& [key, value] : object.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      refuse(path.empty() ? key : fmt::format("{}.{}", path, key), "unknown field;", "remove it or correct its name");
+}
+
+std::string JsonReader::text(const Json& object, std::string_view name, std::string_view path) const {
+  const Json& value = member(object, name, path);
+  if (!value.is_string()) refuse(path, value.dump().substr(0, 40), "must be a string");
+  if (value.get_ref<const std::string&>().empty()) refuse(path, "\"\"", "must not be empty");
+  return value.get<std::string>();
+}
+
+double JsonReader::number(const Json& object, std::string_view name, std::string_view path, double low,
+                          double high) const {
+  const Json& value = member(object, name, path);
+  if (!value.is_number()) refuse(path, value.dump().substr(0, 40), "must be a number");
+  const double number = value.get<double>();
+  if (!(number >= low && number <= high)) refuse(path, value.dump(), fmt::format("is outside {} to {}", low, high));
+  return number;
+}
+
+std::int64_t JsonReader::integer(const Json& object, std::string_view name, std::string_view path, double low,
+                                 double high) const {
+  const double value = number(object, name, path, low, high);
+  if (value != std::floor(value)) refuse(path, object.find(name)->dump(), "must be a whole number");
+  return static_cast<std::int64_t>(value);
+}
+
+std::string read_file(std::string_view what, const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  // a folder opens but cannot be read
+  if (!in.is_open() || in.bad()) throw EnvironmentError(fmt::format("{}: {} cannot be read", what, path));
+  return text;
+}
+
+bool is_path(std::string_view name) { return name.ends_with(".json") || name.find('/') != std::string_view::npos; }
+
+}  // namespace attest

@@ -1,0 +1,39 @@
+// Strict reading of a JSON description: what is missing, unknown, mistyped or out of range is refused with the field,
+// the value, the limit and the file.
+#pragma once
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace attest {
+
+class JsonReader {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  explicit JsonReader(std::string_view file) : file_(file) {}
+
+  /// Parses `text`, a description of a `what`; refuses malformed or cut-off text and a key that is given twice, of
+  /// which nlohmann would keep the last.
+  Json parse(std::string_view what, std::string_view text) const;
+
+  [[noreturn]] void refuse(std::string_view field, std::string_view value, std::string_view limit) const;
+  const Json& member(const Json& object, std::string_view name, std::string_view path) const;
+  /// `object` is an object and has none but the known keys.
+  void only(const Json& object, std::string_view path, std::initializer_list<std::string_view> known) const;
+  std::string text(const Json& object, std::string_view name, std::string_view path) const;
+  double number(const Json& object, std::string_view name, std::string_view path, double low, double high) const;
+  std::int64_t integer(const Json& object, std::string_view name, std::string_view path, double low, double high) const;
+
+ private:
+  std::string_view file_;
+};
+
+/// The whole file; throws EnvironmentError naming `what` where it cannot be read.
+std::string read_file(std::string_view what, const std::string& path);
+
+/// A name, or a path: what ends in .json or has a '/'.
+bool is_path(std::string_view name_or_path);
+
+}  // namespace attest

@@ -1,0 +1,14 @@
+// The counts of a whole case: those of its distinct CTAs, recorded from the kernel's own roles, times how often each
+// occurs.
+#pragma once
+#include "attest/problem/case.h"
+#include "attest/simulator/counts.h"
+
+namespace attest {
+
+/// Exact: equal to recording every CTA. CTAs differ in their number of key tiles, the rows their last tiles have, and
+/// where their heads start within a sector; of CTAs with many key tiles the middle ones repeat, with the ring's period,
+/// so that two short programs give a long one.
+Counts count_case(const Case& c, const KernelPlan& plan);
+
+}  // namespace attest

@@ -1,0 +1,70 @@
+// A GPU's L2 as micro-benchmarks of an H200 show it: one or two partitions, each with a home half of memory and both
+// keeping copies, set-associative with true LRU, write-back with a limit on dirty lines.
+//
+//        SM on side 0                     SM on side 1
+//             |                                |
+//        [partition 0] <---- fabric ----> [partition 1]
+//             |                                |
+//        DRAM, even homes                 DRAM, odd homes
+//
+// A read of a line that lives on the other side looks near, then crosses to the home side, then goes to DRAM, and fills
+// both. A near hit does not refresh the home copy.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace attest {
+
+/// One 128-byte line of memory as the cache sees it: place and name, computed once.
+struct CachedLine {
+  std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
+  std::uint16_t set;
+  std::uint8_t home;     // partition whose DRAM holds it
+  std::uint8_t sectors;  // 32-byte sectors of it that the access wants, 1 to 4
+};
+
+class L2Cache {
+ public:
+  static constexpr int max_ways = 32;
+  enum class Outcome : std::uint8_t { near_hit, far_hit, miss };
+
+  /// `sets` a partition. At most `dirty_ways` lines of a set stay dirty: one more writes the oldest back.
+  L2Cache(int partitions, int sets, int ways, int dirty_ways);
+
+  /// An SM on `side` reads; a miss fills from DRAM.
+  Outcome read(const CachedLine& line, int side);
+  /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
+  void write(const CachedLine& line, int side);
+
+  std::int64_t written_back_sectors() const { return written_back_sectors_; }
+  std::int64_t dirty_sectors() const;
+
+ private:
+  struct Way {
+    std::uint32_t tag = 0;
+    std::uint8_t dirty_sectors = 0;  // 0: clean
+  };
+  /// Ways most recent first.
+  struct Set {
+    int used = 0;
+    int dirty = 0;
+    std::array<Way, max_ways> way;
+  };
+  Set& set(int partition, int index) {
+    return sets_[static_cast<std::size_t>(partition * sets_per_partition_ + index)];
+  }
+  static int find(const Set& set, std::uint32_t tag);
+  static void touch(Set& set, int at);
+  void insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors);
+  void clean_oldest(Set& set);
+
+  int partitions_;
+  int sets_per_partition_;
+  int ways_;
+  int dirty_ways_;
+  std::int64_t written_back_sectors_ = 0;
+  std::vector<Set> sets_;
+};
+
+}  // namespace attest

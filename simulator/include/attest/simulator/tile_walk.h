@@ -1,0 +1,45 @@
+// When each CTA reads which tile, and what that does to L2 and DRAM: an event-driven walk over key tiles. CTAs go to
+// slots by occupancy, the next one to the first slot that is free; each event reads one K and one V tile through a
+// sampled L2 (l2_cache.h), so that CTAs drift apart and waves form as they do on a GPU.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/case.h"
+#include "attest/simulator/device.h"
+
+namespace attest {
+
+struct TileWalkOptions {
+  /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
+  std::vector<double> cycles_per_key_tile;
+  double cycles_per_cta = 0;
+  /// How much a key tile's time varies, as a fraction (measured on an H200: CTAs that start together drift apart so).
+  double noise = 0.03;
+  /// Work that is simulated at most; what lies beyond is extrapolated.
+  std::int64_t max_events = 1'500'000;
+  std::int64_t max_line_accesses = 4'000'000;
+};
+
+struct TileWalk {
+  double dram_read_bytes = 0;
+  double dram_write_bytes = 0;  // written back while the kernel runs
+  double dirty_bytes_left = 0;  // still in L2 at its end
+  double first_read_bytes = 0;  // each byte of Q, K, V that some CTA reads, once
+  double sm_read_bytes = 0;     // what the tile loop asks for, rows in range only
+  double l2_read_bytes = 0;     // after requests of neighbouring SMs for one tile have merged
+  double cycles = 0;            // from the first CTA's start to the last one's end
+  double busy_fraction = 0;     // CTA slots in use, over that time
+  std::int64_t ctas = 0, key_tiles = 0;
+  // how it was simulated
+  int sampling = 1;  // one set in so many
+  int key_tiles_per_event = 1;
+  double simulated_fraction = 1;  // of all key tiles; below 1 the rest is extrapolated
+};
+
+/// `ctas_per_sm` >= 1. Plan and case must be valid and fit each other.
+TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
+                    const TileWalkOptions& options);
+
+}  // namespace attest

@@ -1,0 +1,79 @@
+// The prediction: what a plan costs on a case and a device, before anybody runs it.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/case.h"
+#include "attest/simulator/counts.h"
+#include "attest/simulator/device.h"
+#include "attest/simulator/occupancy.h"
+#include "attest/simulator/tile_walk.h"
+#include "attest/simulator/unfused.h"
+
+namespace attest {
+
+/// The share of a resource's peak that a kernel uses over its predicted time, 0 to 1.
+struct Utilisation {
+  std::string_view resource;  // "tensor", "exp", "issue", "shared memory", "L2" or "DRAM"
+  double fraction = 0;
+};
+
+/// A field of the device that is an estimate, and the figures that would move with it.
+struct Estimate {
+  std::string field, why;
+  std::vector<std::string_view> figures;
+};
+
+/// Bytes are whole-kernel totals; the names are those of the JSON.
+struct SimulationReport {
+  Case c;
+  std::string plan_name;
+  KernelPlan plan;
+  DeviceSpec device;
+
+  double dram_read_bytes = 0, dram_write_bytes = 0;
+  double compulsory_bytes = 0;                   // read and written once
+  double sm_read_bytes = 0, sm_write_bytes = 0;  // at the SM's side; spill stores are in the writes
+  double l2_read_bytes = 0;                      // at L2's side, after requests of neighbours have merged
+  double smem_wavefronts = 0, smem_wavefronts_ideal = 0;
+  int smem_bytes_per_cta = 0;  // with what the system reserves
+  int registers_per_thread = 0;
+  int spill_bytes_per_thread = 0;
+  int ctas_per_sm = 0;
+  double cycles = 0;
+  double time_us = 0;         // cycles at the device's clock; a launch is not in it
+  double flops = 0;           // of visible pairs
+  double flops_unmasked = 0;  // of the whole rectangle
+  double flops_executed = 0;  // what the matrix unit does: masked pairs of visited tiles and padding included
+  double exp_count = 0;       // of scores, masked ones in visited tiles included; factors that rescale O are not
+  int kernels = 1;
+  double hbm_reduction_vs_unfused = 0;  // 1 - DRAM bytes / DRAM bytes of the unfused path
+  std::string bound;                    // the busiest resource; "latency" if none reaches a third of its peak
+
+  UnfusedCost unfused;
+  double unfused_speedup = 0;  // times with launches: unfused over fused
+  RegisterEstimate registers;
+  Occupancy occupancy;
+  std::vector<Utilisation> utilisation;
+  std::vector<Estimate> hangs_on;
+  TileWalk walk;
+};
+
+/// Throws InvalidInput where the plan is invalid, is made for another head dimension or dtype, or does not fit the
+/// device.
+SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
+                          std::string_view plan_name = "");
+
+/// The plan of that name for a case on a device. Throws InvalidInput naming `plan`.
+KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device);
+
+/// {"schema": "attest/predict/1", ...}: the contract's names, and the parts they were made of.
+nlohmann::ordered_json to_json(const SimulationReport& report);
+
+/// A table for a terminal: fused beside unfused, the bound, and what the answer hangs on.
+std::string to_table(const SimulationReport& report);
+
+}  // namespace attest

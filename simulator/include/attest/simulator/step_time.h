@@ -1,0 +1,31 @@
+// How long a key tile takes on an SM: a closed network of the resources that its warps share.
+//
+// Each warp in turn needs the tensor pipe, the exponential unit and the issue slots of its scheduler, and the SM's
+// shared memory. Warps of one CTA and of other CTAs overlap: while one waits for the tensor pipe another issues its
+// softmax. With processor sharing at each resource, mean value analysis gives the time of a cycle from the demands and
+// the number of warps alone.
+#pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/simulator/counts.h"
+#include "attest/simulator/device.h"
+
+namespace attest {
+
+/// Cycles that one warp needs of each resource for one key tile, alone on it.
+struct StepDemand {
+  double tensor = 0;  // of its scheduler's quarter
+  double exp = 0;     // likewise
+  double issue = 0;   // likewise: one warp instruction a cycle
+  double smem = 0;    // of the SM's shared memory
+};
+
+/// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0.
+StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words);
+
+/// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
+double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
+
+/// Cycles that a CTA spends once, at its start and end: Q and the first K arrive, O leaves.
+double cycles_per_cta(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device);
+
+}  // namespace attest

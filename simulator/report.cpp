@@ -1,0 +1,156 @@
+#include "attest/simulator/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
+#include "attest/simulator/case_counts.h"
+#include "attest/simulator/compulsory.h"
+#include "attest/simulator/step_time.h"
+
+namespace attest {
+namespace {
+
+void check(const Case& c, const KernelPlan& plan) {
+  validate(c);
+  if (const char* why = plan.invalid(); why != nullptr)
+    throw InvalidInput("plan", "the plan", fmt::format("cannot exist: {}", why));
+  const Problem& p = c.problem;
+  const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
+    if (of_plan != of_case)
+      throw InvalidInput("plan", fmt::format("{} {}", field, of_plan), fmt::format("is not the case's {}", of_case));
+  };
+  same("headdim", plan.headdim, p.headdim);
+  same("headdim_v", plan.headdim_v, p.headdim_v);
+  same("element_bytes", plan.element_bytes, bytes_of(p.dtype));
+}
+
+/// The plan with spill as the register estimate has it, for the models that only know plans.
+KernelPlan with_spill(KernelPlan plan, const RegisterEstimate& registers) {
+  if (!registers.known) plan.spill_words_per_key_tile = registers.spill_words;
+  return plan;
+}
+
+std::vector<Utilisation> utilisation_of(const SimulationReport& r, const StepDemand& d) {
+  if (r.cycles == 0) return {};
+  const double warp_steps =
+      static_cast<double>(r.walk.key_tiles) * r.plan.num_warps / static_cast<double>(r.device.num_sms) / r.cycles;
+  const double of_scheduler = warp_steps / static_cast<double>(r.device.warp_schedulers_per_sm);
+  const double seconds = r.cycles / r.device.sm_clock_hz;
+  return {{"tensor", d.tensor * of_scheduler},
+          {"exp", d.exp * of_scheduler},
+          {"issue", d.issue * of_scheduler},
+          {"shared memory", d.smem * warp_steps},
+          {"L2", r.l2_read_bytes / seconds / r.device.l2_bytes_per_second},
+          {"DRAM", (r.dram_read_bytes + r.dram_write_bytes) / seconds / r.device.dram_bytes_per_second}};
+}
+
+std::string bound_of(const std::vector<Utilisation>& utilisation) {
+  const auto busiest = std::max_element(utilisation.begin(), utilisation.end(),
+                                        [](auto& a, auto& b) { return a.fraction < b.fraction; });
+  if (busiest == utilisation.end()) return "nothing to do";
+  return busiest->fraction < 1.0 / 3 ? "latency" : std::string(busiest->resource);
+}
+
+std::vector<Estimate> estimates_behind(const SimulationReport& r) {
+  struct Use {
+    std::string_view field;
+    std::vector<std::string_view> figures;
+  };
+  const bool reads_again = r.walk.dram_read_bytes > 1.001 * r.walk.first_read_bytes;
+  std::vector<Use> uses = {{"l2_dirty_ways", {"dram_write_bytes"}},
+                           {"sms_per_coalescer", {"l2_read_bytes"}},
+                           {"mma_sync_fma_per_clock_16bit", {"cycles", "time_us"}}};
+  if (reads_again)
+    for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions"})
+      uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
+  if (r.bound == "L2") uses.push_back({"l2_bytes_per_second", {"cycles", "time_us"}});
+  if (r.bound == "latency") {
+    uses.push_back({"dram_latency_cycles", {"cycles", "time_us"}});
+    uses.push_back({"l2_latency_cycles", {"cycles", "time_us"}});
+  }
+  std::vector<Estimate> result;
+  for (const Use& use : uses)
+    if (const FieldOrigin& origin = r.device.origin(use.field); origin.estimated)
+      result.push_back({origin.field, origin.text, use.figures});
+  return result;
+}
+
+}  // namespace
+
+KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
+  validate(c);
+  for (const NamedPlan& named : named_plans)
+    if (named.name == name)
+      return with_layout(
+          named.make(c.problem, static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u))),
+          c);
+  std::string known;
+  for (const NamedPlan& named : named_plans) known += (known.empty() ? "" : ", ") + std::string(named.name);
+  throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));
+}
+
+SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device, std::string_view plan_name) {
+  check(c, plan);
+  const Problem& p = c.problem;
+  SimulationReport r;
+  r.c = c;
+  r.plan_name = plan_name;
+  r.plan = plan;
+  r.device = device;
+
+  r.registers = estimate_registers(plan, device);
+  r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
+  r.registers_per_thread = r.registers.registers_per_thread;
+  r.spill_bytes_per_thread = 4 * r.registers.spill_words;
+  r.ctas_per_sm = r.occupancy.ctas_per_sm;
+  r.smem_bytes_per_cta = static_cast<int>(plan.smem_bytes() + device.smem_reserved_bytes_per_cta);
+
+  const KernelPlan spilling = with_spill(plan, r.registers);
+  const Counts counts = count_case(c, plan);
+  const StepDemand demand =
+      counts.key_tiles == 0 ? StepDemand{} : step_demand(plan, device, counts, r.registers.spill_words);
+  TileWalkOptions options;
+  for (int n = 1; n <= r.ctas_per_sm; ++n)
+    options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
+  options.cycles_per_cta = cycles_per_cta(demand, plan, device);
+  r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
+
+  const auto by = [&](Operand x) {
+    return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
+  };
+  const double spill = 4.0 * plan.threads() *
+                       (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
+                        static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
+  r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v);
+  r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes) + spill;
+  r.l2_read_bytes = r.walk.sm_read_bytes == 0 ? 0 : r.sm_read_bytes * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
+  r.dram_read_bytes = r.walk.dram_read_bytes;
+  r.dram_write_bytes = r.walk.dram_write_bytes;
+  r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
+  r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);
+  r.smem_wavefronts_ideal = static_cast<double>(counts.smem_wavefronts_ideal);
+  r.exp_count = static_cast<double>(counts.exponentials);
+  r.flops = flops_of_pairs(p, visible_pairs(p));
+  r.flops_unmasked = flops_of_pairs(
+      p, static_cast<double>(p.batch * p.nheads) * static_cast<double>(p.seqlen_q) * static_cast<double>(p.seqlen_k));
+  r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();
+
+  const double dram_seconds = (r.dram_read_bytes + r.dram_write_bytes) / device.dram_bytes_per_second;
+  const double l2_seconds = r.l2_read_bytes / device.l2_bytes_per_second;
+  r.cycles = std::max(r.walk.cycles, std::max(dram_seconds, l2_seconds) * device.sm_clock_hz);
+  r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
+  r.utilisation = utilisation_of(r, demand);
+  r.bound = bound_of(r.utilisation);
+
+  r.unfused = unfused_cost(p, device);
+  const double unfused_bytes = r.unfused.dram_read_bytes + r.unfused.dram_write_bytes;
+  r.hbm_reduction_vs_unfused = unfused_bytes == 0 ? 0 : 1 - (r.dram_read_bytes + r.dram_write_bytes) / unfused_bytes;
+  r.unfused_speedup = r.time_us == 0 ? 0 : r.unfused.time_us / (r.time_us + 1e6 * device.launch_overhead_seconds);
+  r.hangs_on = estimates_behind(r);
+  return r;
+}
+
+}  // namespace attest

@@ -1,0 +1,90 @@
+#include <nlohmann/json.hpp>
+
+#include "attest/simulator/report.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A count as a whole number where a double holds it exactly.
+Json whole(double x) {
+  if (x >= 0 && x < 0x1p53) return static_cast<std::int64_t>(x + 0.5);
+  return x;
+}
+
+Json plan_json(const SimulationReport& r) {
+  const KernelPlan& plan = r.plan;
+  return {{"name", r.plan_name},
+          {"tile_m", plan.tile_m},
+          {"tile_n", plan.tile_n},
+          {"num_warps", plan.num_warps},
+          {"stages", plan.stages},
+          {"q_in_registers", plan.q_in_registers},
+          {"lazy_rescale", plan.lazy_rescale},
+          {"swizzled", plan.swizzled}};
+}
+
+Json registers_json(const RegisterEstimate& e) {
+  return {{"known", e.known}, {"output", e.output}, {"scores", e.scores}, {"query", e.query},
+          {"rows", e.rows},   {"other", e.other},   {"demand", e.demand}};
+}
+
+Json simulation_json(const TileWalk& w) {
+  return {{"ctas", w.ctas},
+          {"key_tiles", w.key_tiles},
+          {"sets_sampled_one_in", w.sampling},
+          {"key_tiles_per_event", w.key_tiles_per_event},
+          {"simulated_fraction", w.simulated_fraction},
+          {"first_read_bytes", whole(w.first_read_bytes)},
+          {"dirty_bytes_left", whole(w.dirty_bytes_left)},
+          {"busy_fraction", w.busy_fraction}};
+}
+
+}  // namespace
+
+Json to_json(const SimulationReport& r) {
+  Json json;
+  json["schema"] = "attest/predict/1";
+  json["case"] = to_json(r.c);
+  json["plan"] = plan_json(r);
+  json["device"] = r.device.name;
+  json["dram_read_bytes"] = whole(r.dram_read_bytes);
+  json["dram_write_bytes"] = whole(r.dram_write_bytes);
+  json["compulsory_bytes"] = whole(r.compulsory_bytes);
+  json["sm_read_bytes"] = whole(r.sm_read_bytes);
+  json["sm_write_bytes"] = whole(r.sm_write_bytes);
+  json["l2_read_bytes"] = whole(r.l2_read_bytes);
+  json["smem_wavefronts"] = whole(r.smem_wavefronts);
+  json["smem_wavefronts_ideal"] = whole(r.smem_wavefronts_ideal);
+  json["smem_bytes_per_cta"] = r.smem_bytes_per_cta;
+  json["registers_per_thread"] = r.registers_per_thread;
+  json["spill_bytes_per_thread"] = r.spill_bytes_per_thread;
+  json["ctas_per_sm"] = r.ctas_per_sm;
+  json["cycles"] = whole(r.cycles);
+  json["time_us"] = r.time_us;
+  json["flops"] = whole(r.flops);
+  json["flops_unmasked"] = whole(r.flops_unmasked);
+  json["flops_executed"] = whole(r.flops_executed);
+  json["exp_count"] = whole(r.exp_count);
+  json["kernels"] = r.kernels;
+  json["hbm_reduction_vs_unfused"] = r.hbm_reduction_vs_unfused;
+  json["bound"] = r.bound;
+  json["occupancy_limit"] = r.occupancy.limit;
+  Json& utilisation = json["utilisation"] = Json::object();
+  for (const Utilisation& u : r.utilisation) utilisation[std::string(u.resource)] = u.fraction;
+  json["registers"] = registers_json(r.registers);
+  json["unfused"] = {{"dram_read_bytes", whole(r.unfused.dram_read_bytes)},
+                     {"dram_write_bytes", whole(r.unfused.dram_write_bytes)},
+                     {"matrix_bytes", whole(r.unfused.matrix_bytes)},
+                     {"flops", whole(r.unfused.flops)},
+                     {"kernels", UnfusedCost::kernels},
+                     {"time_us", r.unfused.time_us},
+                     {"time_over_fused", r.unfused_speedup}};
+  json["simulation"] = simulation_json(r.walk);
+  Json& hangs_on = json["hangs_on"] = Json::array();
+  for (const Estimate& e : r.hangs_on) hangs_on.push_back({{"field", e.field}, {"why", e.why}, {"figures", e.figures}});
+  return json;
+}
+
+}  // namespace attest

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attest/simulator/report.h"
+
+namespace attest {
+namespace {
+
+std::string scaled(double x, double step, std::initializer_list<const char*> units) {
+  auto unit = units.begin();
+  while (std::abs(x) >= step && unit + 1 != units.end()) x /= step, ++unit;
+  return fmt::format("{:.{}f} {}", x, unit == units.begin() || x >= 100 ? 0 : x >= 10 ? 1 : 2, *unit);
+}
+std::string bytes(double x) { return scaled(x, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
+std::string time(double us) { return scaled(us, 1000, {"us", "ms", "s"}); }
+std::string flops(double x) { return scaled(x, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}); }
+std::string percent(double x) { return fmt::format("{:.1f}%", 100 * x); }
+
+std::string shape(const Problem& p) {
+  std::string text =
+      fmt::format("batch {}, {} heads{}, {} x {} tokens, headdim {}{}, {}", p.batch, p.nheads,
+                  p.nheads_k == p.nheads ? "" : fmt::format(" on {}", p.nheads_k), p.seqlen_q, p.seqlen_k, p.headdim,
+                  p.headdim_v == p.headdim ? "" : fmt::format("/{}", p.headdim_v), to_string(p.dtype));
+  if (p.causal != Causal::none) text += fmt::format(", causal {}", to_string(p.causal));
+  if (p.window_left >= 0 || p.window_right >= 0) text += fmt::format(", window {},{}", p.window_left, p.window_right);
+  return text;
+}
+
+struct Table {
+  std::string text;
+  void row(std::string_view what, std::string_view fused, std::string_view unfused, std::string_view note = "") {
+    std::string line = fmt::format("  {:<22}{:>14}{:>14}   {}", what, fused, unfused, note);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+};
+
+std::string utilisation_line(const SimulationReport& r) {
+  std::string line;
+  for (const Utilisation& u : r.utilisation)
+    line += fmt::format("{}{} {:.0f}%", line.empty() ? "" : ", ", u.resource, 100 * u.fraction);
+  return line;
+}
+
+}  // namespace
+
+std::string to_table(const SimulationReport& r) {
+  const UnfusedCost& u = r.unfused;
+  const double moved = r.dram_read_bytes + r.dram_write_bytes;
+  Table t;
+  t.text = fmt::format("{}\n{}, plan {} ({} x {} tiles, {} warps, {} stage{})\n\n", shape(r.c.problem),
+                       r.device.description, r.plan_name, r.plan.tile_m, r.plan.tile_n, r.plan.num_warps, r.plan.stages,
+                       r.plan.stages == 1 ? "" : "s");
+  t.row("", "fused", "unfused");
+  t.row("DRAM read", bytes(r.dram_read_bytes), bytes(u.dram_read_bytes));
+  t.row("DRAM written", bytes(r.dram_write_bytes), bytes(u.dram_write_bytes),
+        fmt::format("{} more still in L2 at the end", bytes(r.walk.dirty_bytes_left)));
+  t.row("DRAM in all", bytes(moved), bytes(u.dram_read_bytes + u.dram_write_bytes),
+        fmt::format("{} less than unfused; compulsory {}", percent(r.hbm_reduction_vs_unfused),
+                    bytes(r.compulsory_bytes)));
+  t.row("L2 to SMs", bytes(r.l2_read_bytes), "", fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));
+  t.row("SMs to L2", bytes(r.sm_write_bytes), "", r.spill_bytes_per_thread == 0 ? "" : "spill included");
+  t.row("shared memory", scaled(r.smem_wavefronts, 1000, {"waves", "kwaves", "Mwaves", "Gwaves", "Twaves"}), "",
+        r.smem_wavefronts == r.smem_wavefronts_ideal
+            ? "no bank conflicts"
+            : fmt::format("{:.3f} times the ideal", r.smem_wavefronts / std::max(1.0, r.smem_wavefronts_ideal)));
+  t.row("arithmetic", flops(r.flops_executed), flops(u.flops),
+        fmt::format("{} needed behind the mask", flops(r.flops)));
+  t.row("kernels", fmt::format("{}", r.kernels), fmt::format("{}", UnfusedCost::kernels));
+  t.row("time", time(r.time_us), time(u.time_us),
+        r.time_us == 0 ? ""
+                       : fmt::format("{:.0f} TFLOP/s; unfused takes {:.1f} times as long", r.flops / r.time_us / 1e6,
+                                     r.unfused_speedup));
+  t.text += fmt::format("\nbound by {}: {}\n", r.bound, utilisation_line(r));
+  t.text += fmt::format("a CTA: {} of shared memory, {} threads of {} registers{}, {} spilled; {} an SM (limit: {})\n",
+                        bytes(r.smem_bytes_per_cta), r.plan.threads(), r.registers_per_thread,
+                        r.registers.known ? "" : " (estimated)", bytes(r.spill_bytes_per_thread), r.ctas_per_sm,
+                        r.occupancy.limit);
+  for (const Estimate& e : r.hangs_on)
+    t.text += fmt::format("{}{} (moves {})", &e == r.hangs_on.data() ? "estimates behind this: " : ", ", e.field,
+                          fmt::join(e.figures, ", "));
+  if (!r.hangs_on.empty()) t.text += "\n";
+  return t.text;
+}
+
+}  // namespace attest

@@ -55,7 +55,7 @@ inline Tau tau_of(const RowConstants& c, const Numerics& n, double A, double s, 
   const double moved = c.g_d * A + n.u_S * std::abs(s);
   const double largest = std::max(std::abs(s), std::abs(m));
   const double base = moved + 4 * u32 * ((m - s) + 2 * moved + c.lag) + c.exp_error;
-  return {base + c.max_change * u32 * (largest + std::abs(m)), base + u32 * largest};
+  return {base + c.max_change * u32 * (largest + std::abs(m) + 2 * c.lag), base + u32 * (largest + c.lag)};
 }
 
 // Sums over a row's visible keys, unnormalised (of e, not p).
@@ -101,10 +101,10 @@ double ulp32(double x) {
 double lse_bound(const RowConstants& c, const Numerics& n, const RowSoftmax& row, const RowSums& sums, double lse) {
   const double W = 1 - sums.lse_shrink / row.sum;
   if (!(W > 0)) return infinity;
-  const double log_l = std::abs(std::log(row.sum));
+  const double log_l = std::abs(std::log(row.sum)) + c.lag;
   const double log_error = (row.sum <= 2.01 ? 0x1.82p-22 : 0) + (3 * 0x1p-23 + u32) * log_l;  // 2^-21.41 <= 0x1.82p-22
   return sums.lse_grow / row.sum / W + c.g_l + log_error +
-         u32 * (n.lse_max_roundings * std::abs(row.max) + std::abs(lse));
+         u32 * (n.lse_max_roundings * (std::abs(row.max) + c.lag) + std::abs(lse));
 }
 
 // A pre-rounding bound goes through the output's rounding.
@@ -166,10 +166,11 @@ StatisticalRow score_variance(const RowConstants& c, const Numerics& n, std::int
 void add_rounding_variance(const Numerics& n, const RowSoftmax& row, const double* e, const double* t, double* w) {
   const double factor = 1 / (12 * row.sum * row.sum);
   const double spacing = 2 * n.u_P, smallest = 2 * n.a_P;
+  const double exact = n.max_P > 1 ? -1 : 1;  // a lazily rescaled maximum is no longer at 1
 #pragma omp simd
   for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
     const double binade = std::bit_cast<double>(std::bit_cast<std::uint64_t>(e[j]) & 0x7ff0000000000000);
-    const double ulp = e[j] == 1 ? 0 : std::max(binade * spacing, smallest);
+    const double ulp = e[j] == exact ? 0 : std::max(binade * spacing, smallest);
     w[j] = ulp * ulp * factor + t[j];
   }
 }
@@ -194,7 +195,7 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
                   const RowSoftmax* rows, Truth& truth) {
   const Numerics& n = truth.numerics;
   const std::int64_t width = place.keys.size(), headdim = in.problem.headdim, dim = in.problem.headdim_v;
-  const bool statistical = !truth.o_variance.values.empty();
+  const bool statistical = !truth.lse_variance.values.empty(), statistical_o = !truth.o_variance.values.empty();
   const HeadMap k = head_rows(in.inputs.k, place.b, place.h_k, place.keys.begin, width);
   const HeadMap v = head_rows(in.finite_v(), place.b, place.h_k, place.keys.begin, width);
   const RowMatrix abs_v = v.cwiseAbs();
@@ -263,6 +264,19 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
   }
   if (!statistical) return;
 
+  for (std::int64_t r = 0; r < place.num_rows; ++r) {
+    const RowSoftmax& row = rows[r];
+    if (row.keys.size() == 0) continue;
+    const RowConstants& c = constants[r];
+    const double lse = truth.forward.lse.at(place.b, place.h, place.first_row + r, 0);
+    const double log_l = std::log(row.sum) + c.lag;
+    double variance = sum_t[r] + std::pow(0.3 * u32, 2) * (c.N / n.chain + 2 * c.T);
+    if (row.sum <= 2.01) variance += 0x1p-44 / 3;
+    variance += std::pow(0x1p-23 * log_l, 2) + (std::pow(ulp32(lse), 2) + 3 * std::pow(ulp32(row.max), 2)) / 12;
+    truth.lse_variance.at(place.b, place.h, place.first_row + r, 0) = variance;
+  }
+  if (!statistical_o) return;
+
   // t V^2 - 2 O t V + O^2 sum t = sum p^2 st^2 (v - O)^2
   clear_outside(place, rows, scores);
   const RowMatrix v_squared = v.cwiseAbs2();
@@ -288,12 +302,6 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
       truth.o_variance.at(place.b, place.first_row + r, place.h, d) =
           ulp * ulp / 12 + std::max(0.0, keys) + drift * drift;
     }
-    const double lse = truth.forward.lse.at(place.b, place.h, place.first_row + r, 0);
-    const double log_l = std::log(row.sum);
-    double variance = sum_t[r] + std::pow(0.3 * u32, 2) * (c.N / n.chain + 2 * c.T);
-    if (row.sum <= 2.01) variance += 0x1p-44 / 3;
-    variance += std::pow(0x1p-23 * log_l, 2) + (std::pow(ulp32(lse), 2) + 3 * std::pow(ulp32(row.max), 2)) / 12;
-    truth.lse_variance.at(place.b, place.h, place.first_row + r, 0) = variance;
   }
 }
 

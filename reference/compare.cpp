@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "attest/reference/attends.h"
+#include "attest/reference/key_range.h"
 
 namespace attest {
 namespace {
@@ -25,6 +26,14 @@ constexpr std::int64_t fewest_columns = 16;
 double mean_square_limit(double k, double comparisons) {
   const double x = std::log(std::max(comparisons, 1.0) / false_alarms);
   return 1 + 2 * std::sqrt(x / k) + 2 * x / k;
+}
+
+// The columns of a row count as fewer than they are, because the rounding of P is the same for all of them; the more
+// keys, the less they share. Fitted to the spread of R^2 over rows of an emulated kernel, on the low side
+// (docs/numerics.md).
+double independent_columns(std::int64_t columns, std::int64_t keys) {
+  const double shared = std::max(16.0, 10 * std::sqrt(static_cast<double>(keys)));
+  return 1 / (1 / static_cast<double>(columns) + 1 / shared);
 }
 
 // A standard normal number exceeds sqrt(2 x) in magnitude with a probability of at most exp(-x).
@@ -164,11 +173,11 @@ class Comparison {
     const auto [batch, seqlen, heads, dim] = truth_.forward.o.extents;
     if (dim < fewest_columns) return;
     const std::int64_t blocks = (seqlen + rows_per_block - 1) / rows_per_block;
-    const double row_limit = mean_square_limit(dim, batch * seqlen * heads);
+    const auto num_rows = static_cast<double>(batch * seqlen * heads);
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t block = 0; block < blocks; ++block) {
-          double block_sum = 0, block_count = 0, largest = -1;
+          double block_sum = 0, block_count = 0, block_independent = 0, largest = -1;
           std::array<std::int64_t, 4> where{};
           for (std::int64_t i = block * rows_per_block; i < std::min(seqlen, (block + 1) * rows_per_block); ++i) {
             double row_sum = 0, row_count = 0, row_largest = -1;
@@ -184,16 +193,19 @@ class Comparison {
               if (square > row_largest) row_largest = square, column = c;
             }
             if (row_count < fewest_columns) continue;
-            const double R = std::sqrt(row_sum / row_count), limit = std::sqrt(row_limit);
+            const double independent = independent_columns(dim, key_range(problem_, b, i).size());
+            const double R = std::sqrt(row_sum / row_count);
+            const double limit = std::sqrt(mean_square_limit(independent, num_rows));
             const std::int64_t at = truth_.forward.o.index(b, i, h, column);
             worst_.offer(R / limit, "statistical row", "o", {b, i, h, column},
                          limit * std::sqrt(truth_.o_variance.values[at]));
             block_sum += row_sum;
             block_count += row_count;
+            block_independent += independent;
             if (row_largest > largest) largest = row_largest, where = {b, i, h, column};
           }
           if (block_count == 0) continue;
-          const double limit = mean_square_limit(block_count, batch * heads * blocks);
+          const double limit = mean_square_limit(block_independent, static_cast<double>(batch * heads * blocks));
           const std::int64_t at = truth_.forward.o.index(where[0], where[1], where[2], where[3]);
           worst_.offer(std::sqrt(block_sum / block_count / limit), "statistical block", "o", where,
                        std::sqrt(limit * truth_.o_variance.values[at]));

@@ -77,7 +77,7 @@ void strip_softmax(const PreparedInputs& in, const StripPlace& place, const doub
     }
     row.keys.begin -= place.keys.begin;
     row.keys.end -= place.keys.begin;
-    const auto [begin, end] = row.keys;
+    const std::int64_t begin = row.keys.begin, end = row.keys.end;
 
     double max = -std::numeric_limits<double>::infinity();
 #pragma omp simd reduction(max : max)

@@ -61,7 +61,7 @@ void declare_case_flags(Flags& flags) {
   flags.value("--case", "FILE|JSON", "All of it, from a file or as '{...}'; alone");
   for (const IntegerFlag& flag : integer_flags) flags.value(flag.name, "N", flag.help);
   flags.value("--dtype", "T", "fp16, bf16 or fp32 (bf16)");
-  flags.value("--softmax-scale", "X", "Factor of the scores (1/sqrt(headdim))");
+  flags.value("--softmax-scale", "X", "Factor of the scores, rounded to fp32 as kernels take it (1/sqrt(headdim))");
   flags.optional_value("--causal", "[ALIGN]", "Queries see no later key; bottom-right (no value) or top-left aligned");
   flags.value("--window", "L,R", "Keys before and after the diagonal that a query sees, inclusive; -1: unlimited");
   flags.group("CASE: where tensors lie and what they hold");

@@ -5,5 +5,6 @@
 namespace attest::tools {
 
 Command doctor_command();
+Command reference_command();
 
 }  // namespace attest::tools

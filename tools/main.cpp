@@ -2,6 +2,6 @@
 
 int main(int argc, char** argv) {
   using namespace attest::tools;
-  const Command commands[] = {doctor_command()};
+  const Command commands[] = {doctor_command(), reference_command()};
   return run_program(commands, argc, argv);
 }

@@ -60,8 +60,11 @@ class Program {
       app_.parse(argc, argv);
     } catch (const CLI::Success& help_or_version) {
       return app_.exit(help_or_version);
+    } catch (const CLI::ArgumentMismatch& missing) {  // "--batch: 1 required N missing"
+      const std::string flag = std::string(missing.what()).substr(0, std::string_view(missing.what()).find(':'));
+      throw InvalidInput(field_of(flag), "nothing", fmt::format("follows {}, which takes one value", flag));
     } catch (const CLI::ParseError& error) {
-      throw InvalidInput("command line", error.what(), "");
+      throw InvalidInput("command line", in_quotes(error.what()), "cannot be read");
     }
     for (std::size_t k = 0; k < commands_.size(); ++k)
       if (app_.got_subcommand(commands_[k].name)) {

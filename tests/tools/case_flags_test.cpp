@@ -47,7 +47,8 @@ Case any_case() {
   p.headdim = *integer(1, 256);
   p.headdim_v = *integer(1, 256);
   p.dtype = *rc::gen::elementOf(std::vector<Dtype>(std::begin(all_dtypes), std::end(all_dtypes)));
-  if (*rc::gen::arbitrary<bool>()) p.softmax_scale = *rc::gen::map(integer(-1000000, 1000000), [](auto n) { return n / 3e4; });
+  if (*rc::gen::arbitrary<bool>())
+    p.softmax_scale = *rc::gen::map(integer(-1000000, 1000000), [](auto n) { return n / 3e4; });
   p.causal = *rc::gen::element(Causal::none, Causal::bottom_right, Causal::top_left);
   p.window_left = *integer(-1, 50);
   p.window_right = *integer(-1, 50);
@@ -96,7 +97,8 @@ TEST(CaseFlags, ReadsAFile) {
 }
 
 TEST(CaseFlags, RefusesContradictions) {
-  EXPECT_EQ(error_of({"--case", "{}", "--batch", "2"}), "batch: '2' contradicts --case, which gives this field already");
+  EXPECT_EQ(error_of({"--case", "{}", "--batch", "2"}),
+            "batch: '2' contradicts --case, which gives this field already");
   EXPECT_EQ(error_of({"--case", "{}", "--causal"}), "causal: '' contradicts --case, which gives this field already");
   EXPECT_EQ(error_of({"--batch", "2", "--batch", "3"}), "batch: '2' and '3' were both given; a flag may be given once");
 }

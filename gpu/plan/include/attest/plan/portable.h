@@ -1,5 +1,6 @@
 // The only concessions to nvcc: how a role is compiled and a loop unrolled. The plan's own constexpr members need none
-// (--expt-relaxed-constexpr); roles and instruction lists call operations that exist on the device alone, so they say so.
+// (--expt-relaxed-constexpr); roles and instruction lists call operations that exist on the device alone, so they say
+// so.
 #pragma once
 
 #if defined(__CUDACC__)

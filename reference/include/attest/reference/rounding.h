@@ -13,4 +13,8 @@ double round_to(Dtype dtype, double value);
 std::uint32_t encode(Dtype dtype, double value);
 double decode(Dtype dtype, std::uint32_t bits);
 
+/// The same for `count` values in a row; `bits` holds count * bytes_of(dtype) bytes at any alignment.
+void encode_row(Dtype dtype, const double* values, std::int64_t count, void* bits);
+void decode_row(Dtype dtype, const void* bits, std::int64_t count, double* values);
+
 }  // namespace attest

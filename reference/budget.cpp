@@ -210,6 +210,7 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
   std::array<RowSums, rows_per_strip> sums;
   std::array<double, rows_per_strip> top_error{};  // p expm1(tauO) of the row's largest weight
   std::array<double, rows_per_strip> sum_t{};
+  std::array<std::int64_t, rows_per_strip> top{};
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
     if (row.keys.size() == 0) continue;
@@ -219,9 +220,11 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
     truth.lse_bound.at(place.b, place.h, place.first_row + r, 0) =
         lse_bound(constants[r], n, row, sums[r], truth.forward.lse.at(place.b, place.h, place.first_row + r, 0));
     const double W = std::max(0.0, 1 - sums[r].o_shrink / row.sum);
-    const double tau_top = tau_of(constants[r], n, A[row.argmax], s[row.argmax], row.max).o;
+    const double* largest = std::find(s + row.keys.begin, s + row.keys.end, row.max);
+    top[r] = largest - s < row.keys.end ? largest - s : row.keys.begin;  // not found: NaN
+    const double tau_top = tau_of(constants[r], n, A[top[r]], s[top[r]], row.max).o;
     const double E_top = std::expm1(tau_top);
-    top_error[r] = e[row.argmax] * E_top / (row.sum * W);
+    top_error[r] = e[top[r]] * E_top / (row.sum * W);
     StatisticalRow stat;
     if (statistical) {
       // X overwrites A and t overwrites s, and each needs both: t goes through a row of its own.
@@ -234,7 +237,7 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
       weights_of_abs_v(constants[r], n, row, sums[r], W, s, e, A);
     }
     sum_t[r] = stat.sum_t;
-    A[row.argmax] -= top_error[r];  // its |v - O| is taken as it is, below
+    A[top[r]] -= top_error[r];  // its |v - O| is taken as it is, below
   }
   clear_outside(place, rows, spare);
 
@@ -255,7 +258,7 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
         bound = std::abs(o) < 0x1p-126 ? std::abs(o) : 0;  // fp32 subnormals may be flushed
         continue;
       }
-      const double summed = weighted(r, d) + grow * std::abs(o) + top_error[r] * std::abs(v(row.argmax, d) - o);
+      const double summed = weighted(r, d) + grow * std::abs(o) + top_error[r] * std::abs(v(top[r], d) - o);
       const double pre = summed * (1 + 2 * division) + division * std::abs(o);
       // Whatever its errors, a kernel averages V: |O| stays below the largest |V| and its own roundings.
       const double trivial = largest_v(d) * (1 + 2 * (n.u_P + c.g_pv + c.g_l)) + std::abs(o);

@@ -94,8 +94,6 @@ void strip_softmax(const PreparedInputs& in, const StripPlace& place, const doub
     std::fill(w + end, w + width, 0.0);
     row.max = max;
     row.sum = sum;
-    row.argmax = std::find(w + begin, w + end, 1.0) - w;
-    if (row.argmax == end) row.argmax = begin;  // NaN in the row
   }
 }
 

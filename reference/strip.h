@@ -55,10 +55,9 @@ class StripMemory {
 
 /// What a row's softmax came to.
 struct RowSoftmax {
-  KeyRange keys;            // of the row, relative to the strip's first key
-  double max = 0;           // m
-  double sum = 0;           // l = sum exp(s - m)
-  std::int64_t argmax = 0;  // relative to the strip's first key
+  KeyRange keys;   // of the row, relative to the strip's first key
+  double max = 0;  // m
+  double sum = 0;  // l = sum exp(s - m)
 };
 
 /// scores = softmax_scale Q K^T, num_rows x keys.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
+#include "attest/simulator/models.h"
 #include "output.h"
 #include "parse.h"
 
@@ -45,6 +47,17 @@ void refuse_beside(const Flags& flags, const std::vector<std::string>& names, st
                        fmt::format("contradicts {}, which gives this field already", source));
 }
 
+// The fields of one layer of a model, which --batch and --dtype may still change.
+Json model_fields(const Flags& flags, const std::string& model) {
+  refuse_beside(flags, fields_of_a_model, "--model");
+  const auto seqlen = flags.integer("--seqlen");
+  if (!seqlen) throw InvalidInput("model", in_quotes(model), "needs --seqlen N, its tokens");
+  refuse_unknown("model", model, model_names());
+  Case c;
+  c.problem = problem_of(load_model(model), *seqlen, flags.integer("--batch").value_or(1));
+  return to_json(c);
+}
+
 Json case_argument(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\n\r");
   if (first == std::string::npos) throw InvalidInput("case", "''", "is neither a file nor a JSON object");
@@ -59,6 +72,8 @@ Json case_argument(const std::string& text) {
 void declare_case_flags(Flags& flags) {
   flags.group("CASE: what attention is asked for");
   flags.value("--case", "FILE|JSON", "All of it, from a file or as '{...}'; alone");
+  flags.value("--model", "NAME", "A layer of `attest models`, or of a .json file");
+  flags.value("--seqlen", "N", "Tokens of the model: queries and keys");
   for (const IntegerFlag& flag : integer_flags) flags.value(flag.name, "N", flag.help);
   flags.value("--dtype", "T", "fp16, bf16 or fp32 (bf16)");
   flags.value("--softmax-scale", "X", "Factor of the scores, rounded to fp32 as kernels take it (1/sqrt(headdim))");
@@ -74,9 +89,13 @@ void declare_case_flags(Flags& flags) {
 Json case_fields(const Flags& flags) {
   if (const auto text = flags.text("--case")) {
     refuse_beside(flags, field_flags(), "--case");
+    refuse_beside(flags, {"--model", "--seqlen"}, "--case");
     return case_argument(*text);
   }
-  Json json = Json::object();
+  const auto model = flags.text("--model");
+  if (const auto seqlen = flags.text("--seqlen"); seqlen && !model)
+    throw InvalidInput("seqlen", in_quotes(*seqlen), "goes with --model; otherwise give --seqlen-q and --seqlen-k");
+  Json json = model ? model_fields(flags, *model) : Json::object();
   for (const IntegerFlag& flag : integer_flags)
     if (const auto value = flags.integer(flag.name)) json[field_of(flag.name)] = *value;
   if (const auto dtype = flags.text("--dtype")) json["dtype"] = *dtype;
@@ -98,8 +117,15 @@ Case read_case(const Flags& flags) { return case_from_json(case_fields(flags)); 
 
 std::vector<std::string> case_flags_given(const Flags& flags) {
   std::vector<std::string> names = field_flags();
-  names.insert(names.begin(), "--case");
+  names.insert(names.begin(), {"--case", "--model", "--seqlen"});
   return flags.given_of(names);
+}
+
+void refuse_unknown(std::string_view field, const std::string& word, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  if (word.find('/') != std::string::npos || word.ends_with(".json")) return;
+  throw InvalidInput(field, in_quotes(word),
+                     fmt::format("is none of {}{}", fmt::join(names, ", "), did_you_mean(word, names)));
 }
 
 }  // namespace attest::tools

@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/problem/case.h"
@@ -20,5 +21,9 @@ Case read_case(const Flags& flags);
 
 /// The CASE flags that were given, in the order of --help.
 std::vector<std::string> case_flags_given(const Flags& flags);
+
+/// Refuses a word that is neither one of `names` nor, with a '/' or ending in .json, the path of a file; with the
+/// nearest name.
+void refuse_unknown(std::string_view field, const std::string& word, const std::vector<std::string>& names);
 
 }  // namespace attest::tools

@@ -4,7 +4,11 @@
 
 namespace attest::tools {
 
-Command doctor_command();
+Command predict_command();
 Command reference_command();
+Command devices_command();
+Command plans_command();
+Command models_command();
+Command doctor_command();
 
 }  // namespace attest::tools

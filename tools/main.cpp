@@ -2,6 +2,7 @@
 
 int main(int argc, char** argv) {
   using namespace attest::tools;
-  const Command commands[] = {doctor_command(), reference_command()};
+  const Command commands[] = {predict_command(), reference_command(), devices_command(),
+                              plans_command(),   models_command(),    doctor_command()};
   return run_program(commands, argc, argv);
 }

@@ -77,11 +77,12 @@ std::int64_t JsonReader::integer(const Json& object, std::string_view name, std:
 }
 
 std::string read_file(std::string_view what, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  // a folder opens but cannot be read
-  if (!in.is_open() || in.bad()) throw EnvironmentError(fmt::format("{}: {} cannot be read", what, path));
-  return text;
+  try {
+    if (std::ifstream in(path, std::ios::binary); in.is_open())
+      return std::string{std::istreambuf_iterator<char>(in), {}};  // throws on a folder, which opens all the same
+  } catch (const std::ios_base::failure&) {
+  }
+  throw EnvironmentError(fmt::format("{}: {} cannot be read", what, path));
 }
 
 bool is_path(std::string_view name) { return name.ends_with(".json") || name.find('/') != std::string_view::npos; }

@@ -96,26 +96,27 @@ class Walk {
       key_rows += static_cast<double>(last - first);
       key_tiles_a_head_ += range.end - range.begin;
     }
-    const auto q_bytes = static_cast<double>(q_rows * q_.row_bytes * heads);
+    q_read_bytes_ = static_cast<double>(q_rows * q_.row_bytes * heads);
     const auto kv_row = static_cast<double>(k_.row_bytes + v_.row_bytes);
-    result_.sm_read_bytes = q_bytes + key_rows * kv_row * static_cast<double>(heads);
+    result_.sm_read_bytes = q_read_bytes_ + key_rows * kv_row * static_cast<double>(heads);
     result_.first_read_bytes =
-        q_bytes + static_cast<double>(std::max<std::int64_t>(high - low, 0) * p_.batch * p_.nheads_k) * kv_row;
+        q_read_bytes_ + static_cast<double>(std::max<std::int64_t>(high - low, 0) * p_.batch * p_.nheads_k) * kv_row;
     result_.key_tiles = key_tiles_a_head_ * heads;
   }
 
   void choose_resolution() {
     const std::int64_t slots = device_.num_sms * ctas_per_sm_;
     const auto average = std::max(1.0, static_cast<double>(key_tiles_a_head_) / static_cast<double>(q_tiles_));
-    // at least four waves of CTAs are simulated, if need be with several key tiles an event
-    const double wanted = std::min(static_cast<double>(result_.key_tiles), 4.0 * static_cast<double>(slots) * average);
+    // at least two waves of CTAs are simulated, if need be with several key tiles an event
+    const double wanted = std::min(static_cast<double>(result_.key_tiles), 2.0 * static_cast<double>(slots) * average);
     result_.key_tiles_per_event =
         static_cast<int>(std::max(1.0, std::ceil(wanted / static_cast<double>(options_.max_events))));
-    const double tiles = static_cast<double>(options_.max_events) * result_.key_tiles_per_event;
-    simulated_ctas_ = result_.ctas;
-    if (static_cast<double>(result_.key_tiles) > tiles || result_.ctas > options_.max_events)
-      simulated_ctas_ = std::min(
-          {result_.ctas, options_.max_events, std::max(4 * slots, static_cast<std::int64_t>(tiles / average))});
+    // a CTA's own lines, of Q and O, cost about as much as ten key tiles
+    const double cost = 10 + average / result_.key_tiles_per_event;
+    const auto affordable = static_cast<std::int64_t>(static_cast<double>(options_.max_events) / cost);
+    const bool all = static_cast<double>(result_.key_tiles) <= static_cast<double>(options_.max_events) &&
+                     result_.ctas <= options_.max_events / 10;
+    simulated_ctas_ = all ? result_.ctas : std::min(result_.ctas, std::max(2 * slots, affordable));
 
     const double lines_a_tile =
         static_cast<double>(plan_.tile_n) * static_cast<double>(k_.row_bytes + v_.row_bytes) / LineSampler::line_bytes +
@@ -124,11 +125,36 @@ class Walk {
         std::min(static_cast<double>(result_.key_tiles), static_cast<double>(simulated_ctas_) * average) * lines_a_tile;
     const std::int64_t all_sets =
         device_.l2_bytes / (device_.l2_partitions * device_.l2_ways * LineSampler::line_bytes);
-    int sampling = 8;
-    while (accesses / sampling > static_cast<double>(options_.max_line_accesses) && sampling < 128) sampling *= 2;
+    int sampling = options_.sampling != 0 ? options_.sampling : 8;
+    const auto most = static_cast<double>(options_.max_line_accesses);
+    if (options_.sampling == 0)  // beyond one set in 64 only where the work is huge
+      while (accesses / sampling > (sampling < 64 ? most : 4 * most) && sampling < 256) sampling *= 2;
     while (sampling > 1 && all_sets / sampling < 32) sampling /= 2;
     while (all_sets / sampling > 60'000) sampling *= 2;
     result_.sampling = sampling;
+  }
+
+  /// Whether query heads that share a key head read K and V afresh, each of them, because they stand a whole batch
+  /// apart in the grid and what lies between does not fit a partition of L2.
+  bool heads_read_afresh() const {
+    if (plan_.grid_order != GridOrder::tiles_batch_heads || p_.batch == 1 || p_.nheads == p_.nheads_k) return false;
+    const std::int64_t key_bytes = p_.batch * p_.seqlen_k * (k_.row_bytes + v_.row_bytes);
+    const std::int64_t query_bytes = p_.batch * p_.seqlen_q * (q_.row_bytes + o_.row_bytes);
+    return key_bytes + query_bytes > device_.l2_bytes / device_.l2_partitions;
+  }
+
+  /// DRAM reads of all CTAs from those of the first ones, where each is like the ones simulated.
+  double extrapolated_reads(double first_key_bytes, double again_bytes, double scale) const {
+    const double exact_first = result_.first_read_bytes - q_read_bytes_;
+    double keys = exact_first + again_bytes * scale;
+    if (heads_read_afresh()) {
+      // the first reads of the part are a later head's misses too; of a part of one head only the heads are known
+      const bool whole_heads = simulated_ctas_ >= 2 * q_tiles_;
+      const double afresh =
+          whole_heads ? first_key_bytes * scale : exact_first * static_cast<double>(p_.nheads / p_.nheads_k);
+      keys = std::max(exact_first, afresh) + again_bytes * scale;
+    }
+    return std::min(q_read_bytes_ + keys, std::max(result_.first_read_bytes, result_.sm_read_bytes));
   }
 
   double spill_lines() const { return static_cast<double>(plan_.spill_words_per_key_tile) * plan_.num_warps; }
@@ -166,6 +192,7 @@ class Walk {
   int q_tiles_ = 0;
   std::int64_t key_tiles_a_head_ = 0;
   std::int64_t simulated_ctas_ = 0;
+  double q_read_bytes_ = 0;
   std::vector<KeyRange> ranges_;
   TileWalk result_;
 
@@ -175,7 +202,7 @@ class Walk {
   std::vector<Slot> slots_;
   std::vector<int> spill_turn_;
   std::uint64_t state_ = 1;
-  std::int64_t missed_again_sectors_ = 0;
+  std::int64_t missed_again_sectors_ = 0, first_key_sectors_ = 0;
   double l2_read_bytes_ = 0, sm_read_bytes_ = 0;
   std::int64_t walked_ = 0;
 };
@@ -220,11 +247,10 @@ void Walk::read_query(Slot& slot) {
 void Walk::read_lines(std::vector<TileLine>& lines, int side) {
   for (TileLine& l : lines) {
     const L2Cache::Outcome outcome = cache_->read(l.line, side);
-    if (outcome == L2Cache::Outcome::near_hit) {
-      l.seen = true;
-      continue;
-    }
-    if (outcome == L2Cache::Outcome::miss && l.seen) missed_again_sectors_ += l.line.sectors;
+    if (!l.seen)
+      first_key_sectors_ += l.line.sectors;
+    else if (outcome == L2Cache::Outcome::miss)
+      missed_again_sectors_ += l.line.sectors;
     l.seen = true;
   }
 }
@@ -298,7 +324,10 @@ void Walk::simulate() {
   using Event = std::pair<double, int>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   std::int64_t next = 0;
-  double busy = 0, end = 0;
+  double busy = 0, end = 0, steady_cycles = 0;
+  // tiles are counted when a CTA begins them: on average half an event's are still to do
+  const double in_flight = static_cast<double>(slots_.size()) * result_.key_tiles_per_event / 2;
+  double steady_tiles = 0;
   for (int i = 0; i < static_cast<int>(slots_.size()) && next < simulated_ctas_; ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
     slot.sm = i % sms;
@@ -329,6 +358,8 @@ void Walk::simulate() {
       end = std::max(end, now + cycles);
       if (next < simulated_ctas_) {
         start(slot, next++);
+        steady_cycles = now;
+        steady_tiles = static_cast<double>(walked_) - in_flight;
       } else {
         --active[static_cast<std::size_t>(slot.sm)];
         busy += now + cycles;
@@ -343,13 +374,17 @@ void Walk::simulate() {
     return static_cast<double>(sectors) * LineSampler::sector_bytes * result_.sampling;
   };
   result_.simulated_fraction = 1 / scale;
-  result_.dram_read_bytes = result_.first_read_bytes + bytes(missed_again_sectors_) * scale;
+  result_.dram_read_bytes = scale == 1
+                                ? result_.first_read_bytes + bytes(missed_again_sectors_)
+                                : extrapolated_reads(bytes(first_key_sectors_), bytes(missed_again_sectors_), scale);
   result_.l2_read_bytes = sm_read_bytes_ == 0 ? 0 : result_.sm_read_bytes * (l2_read_bytes_ / sm_read_bytes_);
   result_.dirty_bytes_left = bytes(cache_->dirty_sectors());
   result_.dram_write_bytes = bytes(cache_->written_back_sectors()) * scale;
   const auto slots = static_cast<double>(slots_.size());
-  result_.cycles = end + (scale - 1) * busy / slots;
-  result_.busy_fraction = result_.cycles == 0 ? 0 : scale * busy / (slots * result_.cycles);
+  // what is not simulated goes at the rate at which all slots were full
+  const auto left = static_cast<double>(result_.key_tiles - walked_);
+  result_.cycles = end + (left == 0 || steady_tiles <= 0 ? 0 : left * steady_cycles / steady_tiles);
+  result_.busy_fraction = busy / (slots * end);
 }
 
 }  // namespace

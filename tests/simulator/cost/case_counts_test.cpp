@@ -1,0 +1,96 @@
+#include "attest/simulator/case_counts.h"
+
+#include <gtest/gtest.h>
+
+#include "attest/plan/catalog.h"
+#include "attest/plan/launch.h"
+
+namespace attest {
+namespace {
+
+/// Every CTA of every head, recorded and counted one by one.
+Counts count_all(const Case& c, const KernelPlan& plan) {
+  const Problem& p = c.problem;
+  const TensorRef t[] = {strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim),
+                         strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim),
+                         strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v),
+                         strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v)};
+  Counts total;
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.nheads; ++h) {
+      GlobalLayout layout;
+      for (std::size_t x = 0; x < 4; ++x) {
+        const std::int64_t head = x == 1 || x == 2 ? h / (p.nheads / p.nheads_k) : h;
+        layout.row_stride_bytes[x] = t[x].row_stride * plan.element_bytes;
+        layout.base[x] = (c.layout.base_offset + b * t[x].batch_stride + head * t[x].head_stride) * plan.element_bytes;
+      }
+      Counter counter(plan, layout);
+      for (int q = 0; q < num_q_tiles(plan, p); ++q) total += counter.count(make_work(p, q));
+    }
+  return total;
+}
+
+struct Variant {
+  const char* name;
+  std::int64_t batch, nheads, nheads_k, seqlen_q, seqlen_k, headdim, headdim_v;
+  Causal causal;
+  std::int64_t left, right, base_offset;
+};
+
+constexpr Variant variants[] = {
+    {"whole tiles", 2, 2, 1, 512, 1024, 64, 64, Causal::none, -1, -1, 0},
+    {"ragged", 1, 3, 3, 333, 1001, 128, 128, Causal::none, -1, -1, 0},
+    {"causal", 1, 2, 2, 1024, 1024, 128, 128, Causal::bottom_right, -1, -1, 0},
+    {"causal, ragged, top-left", 1, 2, 1, 700, 900, 96, 64, Causal::top_left, -1, -1, 0},
+    {"window", 1, 1, 1, 1500, 1500, 64, 64, Causal::none, 200, 70, 0},
+    {"rows that see nothing", 1, 1, 1, 600, 100, 64, 64, Causal::bottom_right, -1, -1, 0},
+    {"no keys", 1, 1, 1, 100, 0, 64, 64, Causal::none, -1, -1, 0},
+    {"no queries", 1, 1, 1, 0, 100, 64, 64, Causal::none, -1, -1, 0},
+    {"odd head dimension", 3, 5, 5, 130, 400, 65, 33, Causal::none, -1, -1, 3},
+};
+
+TEST(CaseCounts, EqualEveryCtaRecorded) {
+  for (const Variant& v : variants) {
+    Case c;
+    c.problem = {v.batch,     v.nheads,    v.nheads_k, v.seqlen_q, v.seqlen_k, v.headdim,
+                 v.headdim_v, Dtype::bf16, {},         v.causal,   v.left,     v.right};
+    c.layout.base_offset = v.base_offset;
+    for (const NamedPlan& named : named_plans) {
+      KernelPlan plan = with_layout(named.make(c.problem, 232448), c);
+      for (const int stages : {1, 2, 3}) {
+        plan.stages = stages;
+        plan.merged_wait = plan.merged_wait && stages > 1;
+        EXPECT_EQ(count_case(c, plan), count_all(c, plan)) << v.name << ", " << named.name << ", stages " << stages;
+      }
+    }
+  }
+}
+
+// FlashAttention 2 on whole tiles, in wavefronts of 128 bytes: a key tile costs warps * 2 * tile_n * d * 2 bytes for K
+// and V, tile_m * d * 2 for Q, read again, and 2 * tile_n * d * 2 to fill; a CTA 3 * tile_m * d * 2 more.
+TEST(CaseCounts, ClosedFormOfWavefronts) {
+  for (const int d : {64, 128}) {
+    Case c;
+    c.problem = {2, 4, 4, 1024, 2048, d, d, Dtype::bf16, {}, Causal::none, -1, -1};
+    const KernelPlan plan = fa2_plan(c.problem, 232448);
+    const std::int64_t m = plan.tile_m, n = plan.tile_n, ctas = 8 * 1024 / m, tiles = 2048 / n;
+    const std::int64_t bytes =
+        ctas * (tiles * (plan.num_warps * 2 * n * d * 2 + m * d * 2 + 2 * n * d * 2) + 3 * m * d * 2);
+    const Counts counts = count_case(c, plan);
+    EXPECT_EQ(counts.smem_wavefronts, bytes / 128);
+    EXPECT_EQ(counts.smem_wavefronts_ideal, bytes / 128);
+  }
+}
+
+TEST(CaseCounts, WithoutSwizzleMatrixLoadsConflict) {
+  Case c;
+  c.problem = {1, 1, 1, 1024, 1024, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
+  KernelPlan plan = attest_plan(c.problem, 232448);
+  plan.swizzled = false;
+  const Counts counts = count_case(c, plan);
+  const auto loads = static_cast<std::size_t>(SharedAccess::Kind::load_matrix);
+  EXPECT_EQ(counts.wavefronts_by_kind[loads], 8 * counts.ideal_by_kind[loads]);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,74 @@
+#include "attest/simulator/l2_cache.h"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+using Outcome = L2Cache::Outcome;
+
+CachedLine line(std::uint32_t tag, int home = 0, int set = 0) {
+  return {tag, static_cast<std::uint16_t>(set), static_cast<std::uint8_t>(home), 4};
+}
+
+TEST(L2Cache, HoldsItsWaysAndNoMore) {
+  L2Cache cache(1, 1, 4, 4);
+  for (std::uint32_t t = 0; t < 4; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::miss);
+  for (std::uint32_t t = 0; t < 4; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(4), 0), Outcome::miss);  // evicts 0, the least recent
+  EXPECT_EQ(cache.read(line(1), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(0), 0), Outcome::miss);
+}
+
+TEST(L2Cache, CyclicReadsOfOneLineTooManyNeverHit) {
+  L2Cache cache(1, 1, 4, 4);
+  for (int round = 0; round < 5; ++round)
+    for (std::uint32_t t = 0; t < 5; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::miss);
+}
+
+TEST(L2Cache, BothSidesKeepCopies) {
+  L2Cache cache(2, 1, 2, 2);
+  EXPECT_EQ(cache.read(line(7, 0), 1), Outcome::miss);  // far: fills home and near
+  EXPECT_EQ(cache.read(line(7, 0), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(7, 0), 1), Outcome::near_hit);
+  cache.read(line(8, 1), 1);
+  cache.read(line(9, 1), 1);  // side 1 has lost its copy of 7, home has not
+  EXPECT_EQ(cache.read(line(7, 0), 1), Outcome::far_hit);
+}
+
+TEST(L2Cache, ANearHitDoesNotRefreshHome) {
+  L2Cache cache(2, 1, 2, 2);
+  cache.read(line(1, 0), 1);
+  cache.read(line(2, 0), 0);
+  cache.read(line(1, 0), 1);  // near: home still holds 1 as the least recent
+  cache.read(line(3, 0), 0);  // evicts 1 at home
+  EXPECT_EQ(cache.read(line(2, 0), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(1, 0), 1), Outcome::near_hit);  // the copy outlives it
+  EXPECT_EQ(cache.read(line(1, 0), 0), Outcome::miss);
+}
+
+TEST(L2Cache, DirtyLinesAreWrittenBackWhenTheyMustGo) {
+  L2Cache cache(1, 1, 4, 2);
+  cache.write(line(1), 0);
+  cache.write(line(2), 0);
+  EXPECT_EQ(cache.written_back_sectors(), 0);
+  EXPECT_EQ(cache.dirty_sectors(), 8);
+  cache.write(line(3), 0);  // one dirty way too many: 1 becomes clean and stays
+  EXPECT_EQ(cache.written_back_sectors(), 4);
+  EXPECT_EQ(cache.read(line(1), 0), Outcome::near_hit);
+  cache.write(line(3), 0);  // rewriting costs nothing
+  EXPECT_EQ(cache.written_back_sectors(), 4);
+  for (std::uint32_t t = 10; t < 14; ++t) cache.read(line(t), 0);
+  EXPECT_EQ(cache.written_back_sectors(), 12);
+  EXPECT_EQ(cache.dirty_sectors(), 0);
+}
+
+TEST(L2Cache, AWriteFromTheHomeSideDropsTheOtherCopy) {
+  L2Cache cache(2, 1, 4, 4);
+  cache.read(line(5, 0), 1);
+  cache.write(line(5, 0), 0);
+  EXPECT_EQ(cache.read(line(5, 0), 1), Outcome::far_hit);
+}
+
+}  // namespace
+}  // namespace attest

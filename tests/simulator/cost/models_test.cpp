@@ -1,0 +1,56 @@
+#include "attest/simulator/models.h"
+
+#include <gtest/gtest.h>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+TEST(Models, AllThatTravelLoadAndNameTheirSource) {
+  ASSERT_GE(model_names().size(), 9u);
+  for (const std::string& name : model_names()) {
+    const Model model = load_model(name);
+    EXPECT_EQ(model.name, name);
+    EXPECT_GE(model.source.size(), 10u);
+    EXPECT_EQ(problem_of(model, model.max_seqlen).nheads, model.nheads);
+  }
+}
+
+TEST(Models, PublishedDimensions) {
+  const Problem llama = problem_of(load_model("llama-3-70b"), 8192, 2);
+  EXPECT_EQ(llama.batch, 2);
+  EXPECT_EQ(llama.nheads, 64);
+  EXPECT_EQ(llama.nheads_k, 8);
+  EXPECT_EQ(llama.headdim, 128);
+  EXPECT_EQ(llama.seqlen_k, 8192);
+  EXPECT_EQ(llama.causal, Causal::bottom_right);
+  EXPECT_EQ(load_model("llama-3-70b").num_layers, 80);
+  EXPECT_EQ(problem_of(load_model("mistral-7b"), 8192).window_left, 4096);
+  EXPECT_EQ(problem_of(load_model("falcon-7b"), 2048).nheads, 71);
+  EXPECT_EQ(problem_of(load_model("falcon-7b"), 2048).nheads_k, 1);
+  EXPECT_EQ(problem_of(load_model("bert-base"), 512).causal, Causal::none);
+}
+
+TEST(Models, RefusalsNameTheField) {
+  EXPECT_THROW(load_model("gpt-9"), InvalidInput);
+  EXPECT_THROW(problem_of(load_model("bert-base"), -1), InvalidInput);
+  const auto field_of = [](const char* text) -> std::string {
+    try {
+      model_from_json_text(text, "m.json");
+    } catch (const InvalidInput& error) {
+      return error.field();
+    }
+    return "";
+  };
+  EXPECT_EQ(field_of("{"), "model");
+  EXPECT_EQ(field_of(R"({"schema": "attest/model/2"})"), "schema");
+  EXPECT_EQ(field_of(R"({"schema": "attest/model/1"})"), "name");
+  EXPECT_EQ(field_of(R"({"schema": "attest/model/1", "heads": 3})"), "heads");
+  const char* heads = R"({"schema": "attest/model/1", "name": "a", "description": "b", "source": "c", "num_layers": 1,
+    "nheads": 5, "nheads_k": 2, "headdim": 64, "dtype": "bf16", "causal": "none", "window_left": -1, "max_seqlen": 9})";
+  EXPECT_EQ(field_of(heads), "nheads");
+}
+
+}  // namespace
+}  // namespace attest

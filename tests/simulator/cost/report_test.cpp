@@ -1,0 +1,115 @@
+#include "attest/simulator/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
+#include "attest/simulator/models.h"
+
+namespace attest {
+namespace {
+
+Case llama() {
+  Case c;
+  c.problem = problem_of(load_model("llama-3-70b"), 8192);
+  return c;
+}
+
+TEST(Report, JsonHasTheContractsNames) {
+  const DeviceSpec device = load_device("h100");
+  const auto json = to_json(simulate(llama(), plan_named("attest", llama(), device), device, "attest"));
+  EXPECT_EQ(json["schema"], "attest/predict/1");
+  for (const char* name : {"dram_read_bytes", "dram_write_bytes", "compulsory_bytes", "sm_read_bytes", "sm_write_bytes",
+                           "l2_read_bytes", "smem_wavefronts", "smem_wavefronts_ideal", "smem_bytes_per_cta",
+                           "registers_per_thread", "spill_bytes_per_thread", "ctas_per_sm", "cycles", "time_us",
+                           "flops", "exp_count", "kernels", "hbm_reduction_vs_unfused"}) {
+    ASSERT_TRUE(json.contains(name)) << name;
+    EXPECT_TRUE(json[name].is_number()) << name;
+  }
+  EXPECT_TRUE(json["bound"].is_string());
+  EXPECT_EQ(json["case"]["schema"], "attest/case/1");
+  EXPECT_EQ(json["device"], "h100");
+  for (const auto& estimate : json["hangs_on"])
+    EXPECT_TRUE(device.origin(estimate["field"].get<std::string>()).estimated);
+}
+
+TEST(Report, Llama3OnH100) {
+  const DeviceSpec device = load_device("h100");
+  const SimulationReport r = simulate(llama(), plan_named("attest", llama(), device), device, "attest");
+  const double qo = 64.0 * 8192 * 128 * 2, kv = 2.0 * 8 * 8192 * 128 * 2, lse = 64.0 * 8192 * 4;
+  EXPECT_DOUBLE_EQ(r.compulsory_bytes, 2 * qo + kv + lse);
+  EXPECT_GE(r.dram_read_bytes, qo + kv);
+  EXPECT_DOUBLE_EQ(r.flops, 64 * 4.0 * 128 * (8192.0 * 8193 / 2));
+  EXPECT_EQ(r.exp_count, 64.0 * 64 * 65 * 128 * 64);  // query tiles see 2, 4, ..., 128 key tiles of 128 x 64
+  EXPECT_GT(r.hbm_reduction_vs_unfused, 0.97);
+  EXPECT_GT(r.unfused_speedup, 2);
+  EXPECT_EQ(r.smem_wavefronts, r.smem_wavefronts_ideal);
+  for (const Utilisation& u : r.utilisation) {
+    EXPECT_GT(u.fraction, 0) << u.resource;
+    EXPECT_LT(u.fraction, 1) << u.resource;
+  }
+}
+
+TEST(Report, TheTableNamesWhatAReaderLooksFor) {
+  const DeviceSpec device = load_device("h100");
+  const std::string table = to_table(simulate(llama(), plan_named("attest", llama(), device), device, "attest"));
+  for (const char* word :
+       {"fused", "unfused", "DRAM read", "bound by", "NVIDIA H100", "64 heads on 8", "estimates behind this"})
+    EXPECT_NE(table.find(word), std::string::npos) << word << "\n" << table;
+}
+
+TEST(Report, EveryPlanOnEveryDeviceAndModel) {
+  for (const std::string& name : device_names()) {
+    const DeviceSpec device = load_device(name);
+    for (const std::string& model : model_names())
+      for (const NamedPlan& plan : named_plans) {
+        Case c;
+        c.problem = problem_of(load_model(model), 512);
+        const SimulationReport r = simulate(c, plan_named(plan.name, c, device), device, plan.name);
+        EXPECT_GE(r.dram_read_bytes + r.dram_write_bytes + r.walk.dirty_bytes_left, 0.95 * r.compulsory_bytes)
+            << name << " " << model;
+        EXPECT_GE(r.sm_read_bytes, r.l2_read_bytes);
+        EXPECT_GT(r.time_us, 0);
+      }
+  }
+}
+
+TEST(Report, DegenerateShapes) {
+  const DeviceSpec device = load_device("a100");
+  for (const auto& [sq, sk] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 100000}}) {
+    Case c;
+    c.problem.seqlen_q = sq, c.problem.seqlen_k = sk;
+    const SimulationReport r = simulate(c, plan_named("attest", c, device), device, "attest");
+    EXPECT_TRUE(std::isfinite(r.hbm_reduction_vs_unfused));
+    EXPECT_TRUE(std::isfinite(r.time_us));
+    EXPECT_FALSE(to_table(r).empty());
+    EXPECT_FALSE(to_json(r).dump().empty());
+    EXPECT_EQ(r.flops, 4.0 * 64 * static_cast<double>(sq * sk));
+  }
+}
+
+TEST(Report, RefusesWhatDoesNotFit) {
+  const Case c = llama();
+  const DeviceSpec device = load_device("h100");
+  EXPECT_THROW(plan_named("fa9", c, device), InvalidInput);
+  KernelPlan plan = plan_named("attest", c, device);
+  plan.tile_m = 100;
+  EXPECT_THROW(simulate(c, plan, device), InvalidInput);
+  plan = plan_named("attest", c, device);
+  plan.headdim = 64;
+  EXPECT_THROW(simulate(c, plan, device), InvalidInput);
+  plan = plan_named("attest", c, device);
+  plan.stages = 4, plan.tile_n = 512;
+  EXPECT_THROW(simulate(c, plan, device), InvalidInput);
+}
+
+TEST(Report, AskingTwiceGivesTheSame) {
+  const DeviceSpec device = load_device("rtx4090");
+  const KernelPlan plan = plan_named("fa2", llama(), device);
+  EXPECT_EQ(to_json(simulate(llama(), plan, device)), to_json(simulate(llama(), plan, device)));
+}
+
+}  // namespace
+}  // namespace attest

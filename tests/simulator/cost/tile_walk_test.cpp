@@ -1,0 +1,179 @@
+#include "attest/simulator/tile_walk.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "attest/plan/catalog.h"
+
+namespace attest {
+namespace {
+
+Case case_of(std::int64_t batch, std::int64_t nheads, std::int64_t nheads_k, std::int64_t seqlen, std::int64_t headdim,
+             Causal causal = Causal::none) {
+  Case c;
+  c.problem = {batch, nheads, nheads_k, seqlen, seqlen, headdim, headdim, Dtype::bf16, {}, causal, -1, -1};
+  return c;
+}
+
+TileWalkOptions times(double cycles = 3000) {
+  TileWalkOptions options;
+  for (int n = 1; n <= 8; ++n) options.cycles_per_key_tile.push_back(cycles * n);
+  options.cycles_per_cta = 4000;
+  return options;
+}
+
+KernelPlan plan_for(const Case& c) {
+  KernelPlan plan = fa2_plan(c.problem, 232448);
+  plan.spill_words_per_key_tile = plan.spill_words_per_cta = 0;
+  return plan;
+}
+
+TEST(TileWalk, WhatFitsL2IsReadOnce) {
+  const Case c = case_of(2, 8, 4, 1024, 64);
+  const TileWalk w = walk_tiles(c, plan_for(c), load_device("h200"), 2, times());
+  const double q = 2.0 * 8 * 1024 * 64 * 2, kv = 2.0 * 2 * 4 * 1024 * 64 * 2;
+  EXPECT_DOUBLE_EQ(w.first_read_bytes, q + kv);
+  EXPECT_DOUBLE_EQ(w.dram_read_bytes, q + kv);
+  EXPECT_DOUBLE_EQ(w.sm_read_bytes, q + kv * 2 * 8);  // 2 query heads a key head, 8 query tiles
+  EXPECT_EQ(w.ctas, 2 * 8 * 8);
+}
+
+TEST(TileWalk, OneSmWithoutAnL2ReadsEverythingEachTime) {
+  DeviceSpec device = load_device("h200");
+  device.num_sms = 1;
+  device.l2_bytes = 64 << 10;
+  const Case c = case_of(1, 2, 2, 2048, 128);
+  const TileWalk w = walk_tiles(c, plan_for(c), device, 1, times());
+  EXPECT_GT(w.dram_read_bytes, 0.97 * w.sm_read_bytes);
+  EXPECT_LE(w.dram_read_bytes, 1.02 * w.sm_read_bytes);
+}
+
+TEST(TileWalk, ALargerL2NeverReadsMore) {
+  const Case c = case_of(1, 16, 16, 8192, 128);
+  double last = 1e300;
+  for (const std::int64_t megabytes : {4, 8, 16, 32, 64, 128}) {
+    DeviceSpec device = load_device("h200");
+    device.l2_bytes = megabytes << 20;
+    const TileWalk w = walk_tiles(c, plan_for(c), device, 2, times());
+    EXPECT_LE(w.dram_read_bytes, 1.01 * last) << megabytes;
+    EXPECT_GE(w.dram_read_bytes, w.first_read_bytes);
+    last = w.dram_read_bytes;
+  }
+}
+
+TEST(TileWalk, MoreKeysCostMore) {
+  const DeviceSpec device = load_device("h100");
+  TileWalk last;
+  for (std::int64_t s = 512; s <= 16384; s *= 2) {
+    const Case c = case_of(1, 8, 8, s, 128, Causal::bottom_right);
+    const TileWalk w = walk_tiles(c, plan_for(c), device, 2, times());
+    EXPECT_GT(w.dram_read_bytes, last.dram_read_bytes);
+    EXPECT_GT(w.cycles, last.cycles);
+    EXPECT_GT(w.sm_read_bytes, last.sm_read_bytes);
+    last = w;
+  }
+}
+
+TEST(TileWalk, WavesAreWhole) {
+  const DeviceSpec device = load_device("h100");
+  TileWalkOptions options = times();
+  options.noise = 0;
+  const auto cycles = [&](std::int64_t batch) {
+    const Case c = case_of(batch, 1, 1, 128, 64);  // one CTA a batch entry, one key tile
+    return walk_tiles(c, plan_for(c), device, 1, options).cycles;
+  };
+  EXPECT_DOUBLE_EQ(cycles(1), 7000);
+  EXPECT_DOUBLE_EQ(cycles(132), 7000);
+  EXPECT_DOUBLE_EQ(cycles(133), 14000);
+}
+
+TEST(TileWalk, CausalHalvesTheTiles) {
+  const Case full = case_of(1, 8, 8, 8192, 128), causal = case_of(1, 8, 8, 8192, 128, Causal::bottom_right);
+  const DeviceSpec device = load_device("h100");
+  const TileWalk f = walk_tiles(full, plan_for(full), device, 2, times()),
+                 c = walk_tiles(causal, plan_for(causal), device, 2, times());
+  EXPECT_EQ(f.key_tiles, 8 * 64 * 128);
+  EXPECT_EQ(c.key_tiles, 8 * 64 * 65);  // 2, 4, ..., 128
+}
+
+TEST(TileWalk, NothingToDo) {
+  for (const auto& [sq, sk] : {std::pair<std::int64_t, std::int64_t>{0, 64}, {64, 0}, {0, 0}}) {
+    Case c = case_of(1, 1, 1, 64, 64);
+    c.problem.seqlen_q = sq, c.problem.seqlen_k = sk;
+    const TileWalk w = walk_tiles(c, plan_for(c), load_device("h100"), 2, times());
+    EXPECT_EQ(w.dram_read_bytes, 0);
+    EXPECT_EQ(w.sm_read_bytes, 0);
+  }
+}
+
+TEST(TileWalk, SamplingSetsCostsLittleAccuracy) {
+  const DeviceSpec device = load_device("h200");
+  std::printf("   seqlen causal | DRAM read MB, every set | one in 8  one in 32  one in 128\n");
+  for (const bool causal : {false, true}) {
+    const Case c = case_of(1, 16, 16, 8192, 128, causal ? Causal::bottom_right : Causal::none);
+    TileWalkOptions options = times();
+    options.sampling = 1;
+    const double exact = walk_tiles(c, plan_for(c), device, 2, options).dram_read_bytes;
+    std::printf("%9d %6d | %23.1f |", 8192, causal, exact / 1e6);
+    for (const int sampling : {8, 32, 128}) {
+      options.sampling = sampling;
+      const double sampled = walk_tiles(c, plan_for(c), device, 2, options).dram_read_bytes;
+      std::printf(" %+8.2f%%", 100 * (sampled / exact - 1));
+      EXPECT_NEAR(sampled / exact, 1, sampling == 128 ? 0.04 : 0.02);
+    }
+    std::printf("\n");
+  }
+}
+
+TEST(TileWalk, ExtrapolationAgreesWithTheWholeWalk) {
+  const DeviceSpec device = load_device("h200");
+  for (const bool causal : {false, true}) {
+    const Case c = case_of(2, 64, 64, 4096, 128, causal ? Causal::bottom_right : Causal::none);
+    TileWalkOptions options = times();
+    const TileWalk whole = walk_tiles(c, plan_for(c), device, 2, options);
+    ASSERT_EQ(whole.simulated_fraction, 1);
+    options.max_events = whole.key_tiles / 3;
+    const TileWalk part = walk_tiles(c, plan_for(c), device, 2, options);
+    EXPECT_LT(part.simulated_fraction, 0.5);
+    EXPECT_NEAR(part.dram_read_bytes / whole.dram_read_bytes, 1, 0.04);
+    EXPECT_NEAR(part.cycles / whole.cycles, 1, 0.04);
+    EXPECT_NEAR(part.l2_read_bytes / whole.l2_read_bytes, 1, 0.04);
+    options.max_events = whole.key_tiles / 50;  // several key tiles an event as well
+    const TileWalk coarse = walk_tiles(c, plan_for(c), device, 2, options);
+    EXPECT_GT(coarse.key_tiles_per_event, 1);
+    EXPECT_NEAR(coarse.cycles / whole.cycles, 1, 0.06);
+  }
+}
+
+TEST(TileWalk, ExtrapolationKnowsOfHeadsThatReadTheSameKeysMuchLater) {
+  const DeviceSpec device = load_device("h200");
+  const Case c = case_of(64, 16, 2, 1024, 128);
+  KernelPlan plan = plan_for(c);
+  for (const GridOrder order : {GridOrder::tiles_batch_heads, GridOrder::tiles_heads_batch}) {
+    plan.grid_order = order;
+    TileWalkOptions options = times();
+    const TileWalk whole = walk_tiles(c, plan, device, 2, options);
+    options.max_events = whole.key_tiles / 4;
+    const TileWalk part = walk_tiles(c, plan, device, 2, options);
+    EXPECT_LT(part.simulated_fraction, 0.5);
+    EXPECT_NEAR(part.dram_read_bytes / whole.dram_read_bytes, 1, 0.05) << static_cast<int>(order);
+  }
+}
+
+TEST(TileWalk, HugeCasesAnswerQuickly) {
+  const DeviceSpec device = load_device("h100");
+  const auto start = std::chrono::steady_clock::now();
+  for (const Case& c : {case_of(1, 8, 8, 1 << 20, 128), case_of(4096, 64, 8, 2048, 128, Causal::bottom_right),
+                        case_of(1 << 20, 16, 16, 64, 64)}) {
+    const TileWalk w = walk_tiles(c, plan_for(c), device, 2, times());
+    EXPECT_LT(w.simulated_fraction, 1);
+    EXPECT_GE(w.dram_read_bytes, w.first_read_bytes);
+    EXPECT_LE(w.dram_read_bytes, 1.01 * w.sm_read_bytes);
+  }
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 10);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,21 +1,133 @@
 #include "attest/problem/case.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "attest/problem/error.h"
 
 namespace attest {
 namespace {
 
-TEST(CaseTest, JsonRoundTrip) {
+using Json = nlohmann::ordered_json;
+
+// Any valid case, extremes included.
+rc::Gen<Case> any_case() {
+  return rc::gen::exec([] {
+    Case c;
+    Problem& p = c.problem;
+    const auto below = [](std::int64_t low, std::int64_t high) {
+      return *rc::gen::inRange<std::int64_t>(low, high + 1);
+    };
+    p.nheads_k = below(1, 9);
+    p.nheads = p.nheads_k * below(1, 9);
+    p.batch = below(1, 40);
+    p.seqlen_q = *rc::gen::element<std::int64_t>(0, 1, 65, 1 << 20);
+    p.seqlen_k = *rc::gen::element<std::int64_t>(0, 1, 4090, 1 << 20);
+    p.headdim = below(1, 256);
+    p.headdim_v = below(1, 256);
+    p.dtype = *rc::gen::elementOf(std::vector(std::begin(all_dtypes), std::end(all_dtypes)));
+    p.causal = *rc::gen::element(Causal::none, Causal::bottom_right, Causal::top_left);
+    p.window_left = *rc::gen::element<std::int64_t>(-1, 0, 63, 1 << 30);
+    p.window_right = *rc::gen::element<std::int64_t>(-1, 0, 64, 1 << 30);
+    if (*rc::gen::arbitrary<bool>())
+      p.softmax_scale = *rc::gen::element(0.0, -0.5, 0.1, 1.0 / 3, 1e-300, 0x1p20, 5e-324);
+    c.layout.order = *rc::gen::element(Layout::Order::bshd, Layout::Order::bhsd);
+    c.layout.row_gap = *rc::gen::element<std::int64_t>(0, 1, 1 << 20);
+    c.layout.seq_gap = *rc::gen::element<std::int64_t>(0, 3, 1 << 20);
+    c.layout.base_offset = *rc::gen::element<std::int64_t>(0, 1, 1 << 20);
+    c.inputs = *rc::gen::elementOf(std::vector(std::begin(all_distributions), std::end(all_distributions)));
+    c.seed = *rc::gen::arbitrary<std::uint64_t>();
+    return c;
+  });
+}
+
+RC_GTEST_PROP(CaseTest, JsonRoundTrip, ()) {
+  const Case c = *any_case();
+  validate(c);
+  RC_ASSERT(case_from_json(to_json(c)) == c);
+  RC_ASSERT(case_from_json_text(to_json(c).dump()) == c);
+}
+
+RC_GTEST_PROP(CaseTest, CanonicalJsonIsStable, ()) {
+  const Json json = to_json(*any_case());
+  RC_ASSERT(to_json(case_from_json(json)).dump() == json.dump());
+}
+
+RC_GTEST_PROP(CaseTest, LayoutSpecRoundTrips, ()) {
+  Layout layout = (*any_case()).layout;
+  layout.base_offset = 0;  // has a flag of its own
+  RC_ASSERT(layout_from_spec(layout_spec(layout)) == layout);
+}
+
+TEST(CaseTest, SeedsOf64BitsSurvive) {
+  Case c;
+  c.seed = UINT64_MAX;
+  EXPECT_EQ(case_from_json_text(to_json(c).dump()).seed, UINT64_MAX);
+}
+
+TEST(CaseTest, FieldsLeftOutTakeTheirDefaults) {
+  const Case c = case_from_json_text(R"({"nheads": 6, "seqlen_q": 9, "headdim": 40})");
+  EXPECT_EQ(c.problem.nheads_k, 6);
+  EXPECT_EQ(c.problem.seqlen_k, 9);
+  EXPECT_EQ(c.problem.headdim_v, 40);
+  EXPECT_EQ(c.inputs, Distribution::normal);
+}
+
+TEST(CaseTest, CommandLineNamesWhatIsNotDefault) {
   Case c;
   c.problem.nheads = 4;
   c.problem.nheads_k = 2;
+  c.problem.softmax_scale = -0.5;
   c.problem.causal = Causal::top_left;
   c.problem.window_left = 3;
+  c.layout.order = Layout::Order::bhsd;
   c.layout.seq_gap = 5;
+  c.layout.base_offset = 1;
+  c.inputs = Distribution::one_hot_v;
   c.seed = 7;
-  EXPECT_EQ(case_from_json_text(to_json(c).dump()), c);
+  EXPECT_EQ(
+      command_line(c),
+      "--batch 1 --nheads 4 --nheads-k 2 --seqlen-q 128 --seqlen-k 128 --headdim 64 --dtype bf16 --softmax-scale=-0.5 "
+      "--causal=top-left --window=3,-1 --layout bhsd,seq_gap=5 --base-offset 1 --inputs one_hot_v --seed 7");
+}
+
+// A refusal is one line that begins with the field and has the value in it.
+void expect_refused(const std::string& text, const std::string& field, const std::string& value) {
+  try {
+    case_from_json_text(text);
+    ADD_FAILURE() << text << " was taken";
+  } catch (const InvalidInput& error) {
+    EXPECT_EQ(error.field(), field) << text;
+    EXPECT_EQ(std::string(error.what()).rfind(field + ": ", 0), 0u) << error.what();
+    EXPECT_NE(std::string(error.what()).find(value), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+  }
+}
+
+TEST(CaseTest, Refusals) {
+  expect_refused("", "case", "0 bytes");
+  expect_refused("{\"batch\": 1", "case", "11 bytes");
+  expect_refused("[1]", "case", "[1]");
+  expect_refused(R"({"schema": "attest/case/2"})", "schema", "attest/case/2");
+  expect_refused(R"({"schema": 3})", "schema", "3");
+  expect_refused(R"({"bacth": 1})", "bacth", "1");
+  expect_refused(R"({"batch": "1"})", "batch", "\"1\"");
+  expect_refused(R"({"batch": 1.5})", "batch", "1.5");
+  expect_refused(R"({"batch": 18446744073709551615})", "batch", "18446744073709551615");
+  expect_refused(R"({"batch": 1e30})", "batch", "e+30");
+  expect_refused(R"({"seed": -1})", "seed", "-1");
+  expect_refused(R"({"dtype": "fp64"})", "dtype", "fp64");
+  expect_refused(R"({"dtype": 16})", "dtype", "16");
+  expect_refused(R"({"causal": "yes"})", "causal", "yes");
+  expect_refused(R"({"inputs": "uniform"})", "inputs", "uniform");
+  expect_refused(R"({"softmax_scale": "a"})", "softmax_scale", "\"a\"");
+  expect_refused(R"({"layout": "sbhd"})", "layout", "sbhd");
+  expect_refused(R"({"layout": "bshd,row_gap=x"})", "row_gap", "x");
+  expect_refused(R"({"layout": "bshd,row_gap=1048577"})", "row_gap", "1048577");
+  expect_refused(R"({"base_offset": -1})", "base_offset", "-1");
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ Layout layout_from_spec(std::string_view spec);
 /// How the inputs are drawn. Every value is rounded to the problem's dtype before anybody sees it.
 enum class Distribution : std::uint8_t {
   normal,     // Q, K, V standard normal
-  large,      // normal, with Q and K scaled so that scores reach +-100 to +-500
-  shift,      // normal, with one constant added to all scores of a row (an extra aligned component in Q and K)
+  large,      // normal, with Q and K scaled so that scores have a deviation of 125: +-100 to +-500
+  shift,      // normal, with one constant of +-20 to +-320 added to all scores of a row: the last component of every
+              // key is the same; at headdim 1 a row has nothing but that constant
   zero_q,     // Q = 0: every score 0, LSE = ln(visible keys), O the mean of the visible V
   one_v,      // V = 1: O = 1 wherever a key is visible
   one_hot_v,  // V[j] = e_(j mod headdim_v): O reads P, folded

@@ -20,8 +20,9 @@ struct Capability {
   bool offers_lse = true;
   double lse_base = 2.718281828459045;  // log base of LSE
   double lse_of_empty_row = -std::numeric_limits<double>::infinity();
-  bool bitwise_batch = false;  // a batch gives its members bit for bit
-  bool bitwise_gqa = false;    // GQA gives MHA with repeated heads bit for bit
+  bool bitwise_batch = false;   // a batch gives its members bit for bit
+  bool bitwise_gqa = false;     // GQA gives MHA with repeated heads bit for bit
+  bool bitwise_layout = false;  // the same values in another layout give the same result bit for bit
 };
 
 struct RunReport {

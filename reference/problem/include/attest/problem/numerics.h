@@ -22,6 +22,8 @@ struct Numerics {
   double floor_out = 0;            // half the spacing of O's subnormals
   double lse_max_roundings = 2;    // of the row maximum on its way into LSE (5 where it goes through base 2)
   double max_P = 1;                // largest P before rounding (2^8 where O is rescaled lazily)
+
+  friend bool operator==(const Numerics&, const Numerics&) = default;
 };
 
 /// FlashAttention-style: S, O and l in fp32, P rounded to `dtype`, exp2 of a fused multiply-add.

@@ -112,6 +112,7 @@ Capability CpuKernel<Plan>::cpu_capability() {
   c.dtypes = {Dtype::fp16, Dtype::bf16, Dtype::fp32};
   c.bitwise_batch = true;
   c.bitwise_gqa = true;
+  c.bitwise_layout = true;
   return c;
 }
 

@@ -1,0 +1,126 @@
+#include "attest/fuzz/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "attest/fuzz/campaign.h"
+#include "attest/fuzz/in_flight.h"
+#include "attest/fuzz/kernels.h"
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+void add_differences(const char* channel, const Tensor& value, const Tensor& expected, const Tensor& bound,
+                     std::vector<Difference>& out) {
+  const auto& e = value.extents;
+  std::size_t at = 0;
+  for (std::int64_t a = 0; a < e[0]; ++a)
+    for (std::int64_t b = 0; b < e[1]; ++b)
+      for (std::int64_t c = 0; c < e[2]; ++c)
+        for (std::int64_t d = 0; d < e[3]; ++d, ++at) {
+          const double error = std::abs(value.values[at] - expected.values[at]);
+          if (value.values[at] == expected.values[at]) continue;
+          const double ratio = std::isfinite(error) && bound.values[at] > 0 ? error / bound.values[at]
+                                                                            : std::numeric_limits<double>::infinity();
+          out.push_back({channel, {a, b, c, d}, value.values[at], expected.values[at], bound.values[at], ratio});
+        }
+}
+
+std::vector<Difference> worst_differences(Trial& trial, std::int64_t count) {
+  std::vector<Difference> all;
+  const Outputs& outputs = trial.run().outputs;
+  const Truth& truth = trial.truth();
+  add_differences("o", outputs.o, truth.forward.o, truth.o_bound, all);
+  if (outputs.lse) add_differences("lse", *outputs.lse, truth.forward.lse, truth.lse_bound, all);
+  const auto wanted = std::min<std::size_t>(all.size(), static_cast<std::size_t>(count));
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted), all.end(),
+                    [](const Difference& a, const Difference& b) { return a.error_over_budget > b.error_over_budget; });
+  all.resize(wanted);
+  return all;
+}
+
+}  // namespace
+
+void CheckOptions::validate() const {
+  attest::validate(the_case);
+  if (!property.empty()) property_named(property);
+  if (diffs < 0) throw InvalidInput("diffs", fmt::format("{}", diffs), "is below 0");
+}
+
+CheckResult run_check(Kernel& kernel, const CheckOptions& options) {
+  CheckResult result;
+  result.unsupported = kernel.unsupported(options.the_case);
+  if (result.unsupported || options.dry_run) return result;
+  ForwardBuffers buffers;
+  Trial trial(kernel, buffers, options.the_case);
+  set_in_flight_kernel(options.kernel);
+  for (const Property& property : properties()) {
+    const bool wanted = options.property.empty() || options.property == property.name;
+    if (wanted && property.applies(options.the_case))
+      result.verdicts.emplace_back(property.name, judge(property, trial));
+  }
+  if (options.diffs > 0) result.differences = worst_differences(trial, options.diffs);
+  return result;
+}
+
+nlohmann::ordered_json to_json(const CheckOptions& options, const CheckResult& result) {
+  nlohmann::ordered_json json;
+  json["schema"] = "attest/check/1";
+  json["kernel"] = options.kernel;
+  json["case"] = to_json(options.the_case);
+  json["dry_run"] = options.dry_run;
+  if (result.unsupported) json["unsupported"] = *result.unsupported;
+  json["failed"] = std::count_if(result.verdicts.begin(), result.verdicts.end(),
+                                 [](const auto& v) { return v.second.status != Status::passed; });
+  json["verdicts"] = nlohmann::ordered_json::array();
+  for (const auto& [property, verdict] : result.verdicts) {
+    nlohmann::ordered_json& entry = json["verdicts"].emplace_back();
+    entry["property"] = property;
+    const nlohmann::ordered_json body = to_json(verdict);
+    for (const auto& [key, value] : body.items()) entry[key] = value;
+    if (verdict.status != Status::passed) entry["repro"] = repro_line(options.kernel, property, options.the_case);
+  }
+  if (options.diffs > 0) {
+    json["diffs"] = nlohmann::ordered_json::array();
+    for (const Difference& d : result.differences)
+      json["diffs"].push_back({{"channel", d.channel},
+                               {"element", d.element},
+                               {"value", d.value},
+                               {"expected", d.expected},
+                               {"bound", d.bound},
+                               {"error_over_budget", d.error_over_budget}});
+  }
+  return json;
+}
+
+std::string to_text(const CheckOptions& options, const CheckResult& result) {
+  std::string text = fmt::format("{} on {}\n", options.kernel, command_line(options.the_case));
+  if (result.unsupported) return text + fmt::format("unsupported: {}\n", *result.unsupported);
+  if (options.dry_run) {
+    text += "would be put to:";
+    for (const Property& property : properties())
+      if ((options.property.empty() || options.property == property.name) && property.applies(options.the_case))
+        text += fmt::format(" {}", property.name);
+    return text + "\n";
+  }
+  if (result.verdicts.empty()) text += fmt::format("property {} does not apply to this case\n", options.property);
+  for (const auto& [property, verdict] : result.verdicts) {
+    text += fmt::format("  {:<16} {:<13}", property, to_string(verdict.status));
+    if (verdict.status != Status::passed)
+      text += describe(verdict);
+    else if (!verdict.rule.empty())
+      text += fmt::format("{:.3f} of the budget ({})", verdict.error_over_budget, verdict.rule);
+    while (text.back() == ' ') text.pop_back();
+    text += "\n";
+  }
+  for (const Difference& d : result.differences)
+    text += fmt::format("  {}[{}, {}, {}, {}] is {:.9g}, should be {:.9g}, bound {:.3g}, {:.3g} of it\n", d.channel,
+                        d.element[0], d.element[1], d.element[2], d.element[3], d.value, d.expected, d.bound,
+                        d.error_over_budget);
+  return text;
+}
+
+}  // namespace attest

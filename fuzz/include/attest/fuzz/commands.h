@@ -1,0 +1,31 @@
+// The commands fuzz, check and mutants as calls: options in, exit status, text and JSON out. Nothing is written but
+// progress, to stderr.
+#pragma once
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "attest/fuzz/campaign.h"
+#include "attest/fuzz/check.h"
+#include "attest/fuzz/mutants.h"
+
+namespace attest {
+
+struct CommandResult {
+  CommandResult();
+  CommandResult(CommandResult&&) noexcept;
+  ~CommandResult();
+
+  /// 0 pass, 1 the kernel is wrong, 4 it crashed or hung, 77 it takes none of this, 130 interrupted; 4 before 1 before
+  /// 130.
+  int exit_code = 0;
+  std::string text;                              // for a person
+  std::unique_ptr<nlohmann::ordered_json> json;  // one object with its schema
+};
+
+/// Each throws InvalidInput for options a user can correct. fuzz and check install the crash handlers.
+CommandResult fuzz_command(const CampaignOptions& options);
+CommandResult check_command(const CheckOptions& options);
+CommandResult mutants_command(const MutantOptions& options);
+
+}  // namespace attest

@@ -1,0 +1,39 @@
+// Puts kernels that are wrong on purpose to campaigns: whether the suite can go red.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attest/cpu/mutants.h"
+#include "attest/fuzz/campaign.h"
+
+namespace attest {
+
+struct MutantOptions {
+  std::string only = "*";  // a glob over ids
+  std::uint64_t seed = 0;
+  std::uint64_t cases = 20'000;  // a mutant that passes these survives
+  double time_seconds = 60;      // so does one that outlives this
+  int threads = 0;
+  bool progress = false;
+
+  void validate() const;
+};
+
+/// How one mutant fared.
+struct MutantResult {
+  Mutant mutant;
+  bool caught = false;
+  std::uint64_t cases = 0;         // up to and with the one that caught it
+  double seconds = 0;              // to that case
+  std::vector<std::string> also;   // the other properties that failed on that case
+  std::optional<Failure> failure;  // by the first property that failed on it, made small
+};
+
+std::vector<MutantResult> run_mutants(const std::vector<Mutant>& mutants, const MutantOptions& options);
+
+nlohmann::ordered_json to_json(const MutantOptions& options, const std::vector<MutantResult>& results);
+std::string to_text(const std::vector<MutantResult>& results);
+
+}  // namespace attest

@@ -1,0 +1,52 @@
+// One case under one kernel: what several properties need of it, made once.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attest/gpu/forward_buffers.h"
+#include "attest/gpu/kernel.h"
+#include "attest/reference/forward.h"
+
+namespace attest {
+
+class Trial {
+ public:
+  /// The kernel must support c. Keeps references to kernel and buffers.
+  Trial(Kernel& kernel, ForwardBuffers& buffers, const Case& c) : kernel_(kernel), buffers_(buffers), case_(c) {}
+
+  Kernel& kernel() { return kernel_; }
+  const Case& the_case() const { return case_; }
+  const Problem& problem() const { return case_.problem; }
+
+  /// Of the case itself, computed at the first call. The truth has the statistical budget where the inputs allow it.
+  const Inputs& inputs();
+  const Truth& truth();
+  const ForwardRun& run();
+
+  /// The kernel on a variation of the case. In both, LSE of a row without keys is -inf if it is what the kernel
+  /// declares for such rows, and NaN if it is not.
+  ForwardRun run(const Case& variation, const Inputs& inputs);
+  /// Bounds of a variation with the kernel's numerics for it; worst case only.
+  Truth truth_of(const Case& variation, const Inputs& inputs);
+
+  /// Hazards that the runs of variations reported since the last call.
+  std::vector<std::string> take_hazards() { return std::exchange(hazards_, {}); }
+
+ private:
+  void normalise_empty_rows(const Problem& problem, Outputs& outputs) const;
+
+  Kernel& kernel_;
+  ForwardBuffers& buffers_;
+  Case case_;
+  std::optional<Inputs> inputs_;
+  std::optional<Truth> truth_;
+  std::optional<ForwardRun> run_;
+  std::vector<std::string> hazards_;
+};
+
+/// Keys that row i of batch entry b sees by attends(), at [b * seqlen_q + i].
+std::vector<std::int64_t> visible_keys(const Problem& problem);
+
+}  // namespace attest

@@ -1,0 +1,143 @@
+// Inputs whose answer follows from attends() alone. Notation as in docs/numerics.md: N keys seen by a row in T tiles,
+// u32 = 2^-24.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attest/fuzz/properties.h"
+#include "attest/reference/attends.h"
+#include "property_parts.h"
+
+namespace attest {
+namespace {
+
+constexpr double u32 = 0x1p-24;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+Case with_inputs(const Case& c, Distribution inputs) {
+  Case variation = c;
+  variation.inputs = inputs;
+  return variation;
+}
+
+}  // namespace
+
+// Every score is 0, so that every exponential is exp2(0), which is 1 exactly (ex2.approx too, by its table of special
+// values), and the denominator is an integer below 2^24 whatever the order of summation. What is left is the logarithm:
+// __logf's 2^-21.41 absolute on [0.5, 2] and 3 ulp elsewhere, one rounding for the base and one for the result.
+Verdict zero_q(Trial& trial) {
+  const Case variation = with_inputs(trial.the_case(), Distribution::zero_q);
+  const ForwardRun run = trial.run(variation, make_inputs(variation));
+  if (auto flaw = memory_flaw(run.outputs)) return *flaw;
+  Worst worst("LSE = ln(visible keys)", trial.kernel().numerics(variation));
+  if (!run.outputs.lse) return worst.verdict();
+  const Problem& p = variation.problem;
+  const std::vector<std::int64_t> visible = visible_keys(p);
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.nheads; ++h)
+      for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
+        const auto keys = static_cast<double>(visible[static_cast<std::size_t>(b * p.seqlen_q + i)]);
+        const double expected = std::log(keys);
+        const double bound = keys > 0 ? (keys <= 2 ? std::exp2(-21.41) : 0) + (6 * u32 + 3 * u32) * expected : 0;
+        worst.see("lse", {b, h, i, 0}, run.outputs.lse->at(b, h, i, 0), expected, bound);
+      }
+  return worst.verdict();
+}
+
+// O = sum fl(p) / sum p. With V = 1 the error of the scores cancels (the term with |v - O|); left are the rounding of
+// P, its subnormals, and both sums.
+Verdict one_v(Trial& trial) {
+  const Case variation = with_inputs(trial.the_case(), Distribution::one_v);
+  const ForwardRun run = trial.run(variation, make_inputs(variation));
+  if (auto flaw = memory_flaw(run.outputs)) return *flaw;
+  const Numerics n = trial.kernel().numerics(variation);
+  Worst worst("O = 1", n);
+  const Problem& p = variation.problem;
+  const std::vector<std::int64_t> visible = visible_keys(p);
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
+      const std::int64_t keys = visible[static_cast<std::size_t>(b * p.seqlen_q + i)];
+      const auto count = static_cast<double>(keys);
+      const auto tiles = static_cast<double>(ceil_div(keys, n.smallest_tile));
+      const double g_pv = (count + 2 * static_cast<double>(ceil_div(keys, 16))) * n.u_acc + tiles * u32;
+      const double g_l = (static_cast<double>(ceil_div(keys, n.chain)) + 2 + 2 * tiles) * u32;
+      const double before = (n.u_P + g_pv) * (1 + 2 * g_l) + n.a_P * count + g_l + 6 * u32;
+      const double bound = keys > 0 ? before + n.u_out * (1 + before) + n.floor_out : 0;
+      for (std::int64_t h = 0; h < p.nheads; ++h)
+        for (std::int64_t d = 0; d < p.headdim_v; ++d)
+          worst.see("o", {b, i, h, d}, run.outputs.o.at(b, i, h, d), keys > 0 ? 1 : 0, bound);
+    }
+  return worst.verdict();
+}
+
+// With Q = 0 as well, O[c] = (visible keys j = c mod headdim_v) / (visible keys): integers below 2^24 up to the
+// division (6 u32 where it is approximate) and the rounding to the output's dtype.
+Verdict one_hot_v(Trial& trial) {
+  const Case variation = with_inputs(trial.the_case(), Distribution::one_hot_v);
+  Inputs inputs = make_inputs(variation);
+  std::fill(inputs.q.values.begin(), inputs.q.values.end(), 0.0);
+  const ForwardRun run = trial.run(variation, inputs);
+  if (auto flaw = memory_flaw(run.outputs)) return *flaw;
+  const Numerics n = trial.kernel().numerics(variation);
+  Worst worst("O counts visible keys", n);
+  const Problem& p = variation.problem;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(p.headdim_v));
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
+      std::fill(counts.begin(), counts.end(), 0);
+      std::int64_t keys = 0;
+      for (std::int64_t j = 0; j < p.seqlen_k; ++j)
+        if (attends(p, b, i, j)) ++counts[static_cast<std::size_t>(j % p.headdim_v)], ++keys;
+      for (std::int64_t h = 0; h < p.nheads; ++h)
+        for (std::int64_t d = 0; d < p.headdim_v; ++d) {
+          const auto count = static_cast<double>(counts[static_cast<std::size_t>(d)]);
+          const double expected = keys > 0 ? count / static_cast<double>(keys) : 0;
+          const double bound = expected == 0 ? 0 : expected * (n.u_out + 7 * u32) + n.floor_out;
+          worst.see("o", {b, i, h, d}, run.outputs.o.at(b, i, h, d), expected, bound);
+        }
+    }
+  return worst.verdict();
+}
+
+// The last components are q = 1 with k = 0, and then with k = a power of two that every dtype has: every score moves by
+// the same number, about 100 where the scale allows it, without a rounding of the inputs.
+Verdict shift(Trial& trial) {
+  const Case& c = trial.the_case();
+  const Problem& p = c.problem;
+  const double scale = effective_softmax_scale(p);
+  const double power = std::exp2(std::min(15.0, std::round(std::log2(100 / std::abs(scale)))));
+  Inputs inputs = make_inputs(c);
+  const auto set_last = [&](Tensor& tensor, double value) {
+    const std::int64_t dim = tensor.extents[3];
+    for (std::size_t i = static_cast<std::size_t>(dim) - 1; i < tensor.values.size();
+         i += static_cast<std::size_t>(dim))
+      tensor.values[i] = value;
+  };
+  set_last(inputs.q, 1);
+  set_last(inputs.k, 0);
+  const Truth truth = trial.truth_of(c, inputs);
+  const ForwardRun before = trial.run(c, inputs);
+  set_last(inputs.k, power);
+  const Truth shifted_truth = trial.truth_of(c, inputs);
+  const ForwardRun after = trial.run(c, inputs);
+  for (const ForwardRun* run : {&before, &after})
+    if (auto flaw = memory_flaw(run->outputs)) return *flaw;
+
+  Worst worst("shift", truth.numerics);
+  const Tensor& o = before.outputs.o;
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t i = 0; i < p.seqlen_q; ++i)
+      for (std::int64_t h = 0; h < p.nheads; ++h) {
+        for (std::int64_t d = 0; d < p.headdim_v; ++d)
+          worst.see("o", {b, i, h, d}, after.outputs.o.at(b, i, h, d), o.at(b, i, h, d),
+                    truth.o_bound.at(b, i, h, d) + shifted_truth.o_bound.at(b, i, h, d));
+        if (after.outputs.lse)
+          worst.see("lse", {b, h, i, 0}, after.outputs.lse->at(b, h, i, 0),
+                    before.outputs.lse->at(b, h, i, 0) + scale * power,
+                    truth.lse_bound.at(b, h, i, 0) + shifted_truth.lse_bound.at(b, h, i, 0));
+      }
+  return worst.verdict();
+}
+
+}  // namespace attest

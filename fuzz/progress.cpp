@@ -1,0 +1,34 @@
+#include "progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace attest {
+
+Progress::Progress(bool enabled, std::uint64_t cases, double time_seconds)
+    : enabled_(enabled),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      cases_(cases),
+      time_seconds_(time_seconds),
+      next_(terminal_ ? 1 : 5) {}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) std::fputs("\n", stderr);
+}
+
+void Progress::show(double seconds, std::uint64_t done, std::uint64_t failed) {
+  if (!enabled_ || seconds < next_) return;
+  next_ = seconds + (terminal_ ? 1 : 5);
+  const double rate = static_cast<double>(done) / seconds;
+  double left = rate > 0 ? static_cast<double>(cases_ - done) / rate : 0;
+  if (time_seconds_ > 0) left = std::min(left, std::max(0.0, time_seconds_ - seconds));
+  fmt::print(stderr, "{}{} of {} cases, {:.0f} a second, {:.0f} s left, {} failed{}", terminal_ ? "\r\033[K" : "", done,
+             cases_, rate, left, failed, terminal_ ? "" : "\n");
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace attest

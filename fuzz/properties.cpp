@@ -1,0 +1,116 @@
+#include "attest/fuzz/properties.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "attest/fuzz/in_flight.h"
+#include "attest/problem/error.h"
+#include "property_parts.h"
+
+namespace attest {
+namespace {
+
+Verdict hazard(const std::vector<std::string>& hazards, const Trial& trial) {
+  Verdict verdict;
+  if (hazards.empty()) return verdict;
+  verdict.status = Status::hazard;
+  verdict.rule = "ordering";
+  verdict.error_over_budget = static_cast<double>(1 + hazards.size());
+  verdict.detail = fmt::format("{}", fmt::join(hazards, "; "));
+  return verdict;
+}
+
+Verdict hazards(Trial& trial) { return hazard(trial.run().report.hazards, trial); }
+
+Verdict reference(Trial& trial) { return compare(trial.problem(), trial.truth(), trial.run().outputs); }
+
+bool always(const Case&) { return true; }
+bool has_rows(const Case& c) { return c.problem.seqlen_q > 0; }
+bool can_shift(const Case& c) {
+  const double scale = effective_softmax_scale(c.problem);
+  return has_rows(c) && c.problem.seqlen_k > 0 && c.problem.headdim >= 2 && std::abs(scale) >= 0x1p-10 &&
+         std::abs(scale) <= 16;
+}
+bool shares_heads(const Case& c) { return c.problem.nheads_k < c.problem.nheads && has_rows(c); }
+bool has_members(const Case& c) { return c.problem.batch > 1 && has_rows(c); }
+bool has_keys(const Case& c) { return c.problem.seqlen_k > 1 && has_rows(c); }
+
+constexpr Property table[] = {
+    {"hazards", 64, always, hazards},
+    {"reference", 64, always, reference},
+    {"zero_q", 16, has_rows, zero_q},
+    {"one_v", 8, has_rows, one_v},
+    {"one_hot_v", 16, has_rows, one_hot_v},
+    {"shift", 6, can_shift, shift},
+    {"gqa", 16, shares_heads, gqa},
+    {"batch", 16, has_members, batch},
+    {"key_permutation", 6, has_keys, key_permutation},
+    {"layout", 8, has_rows, layout},
+};
+
+std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser (Steele, Lea, Flood 2014)
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::span<const Property> properties() { return table; }
+
+const Property& property_named(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Property& property : table) {
+    if (property.name == name) return property;
+    names.push_back(property.name);
+  }
+  throw InvalidInput("property", fmt::format("'{}'", name), fmt::format("is none of {}", fmt::join(names, ", ")));
+}
+
+Verdict judge(const Property& property, Trial& trial) {
+  const InFlight in_flight(property.name, trial.the_case());
+  try {
+    Verdict verdict = property.run(trial);
+    const std::vector<std::string> found = trial.take_hazards();
+    return verdict.status == Status::passed && !found.empty() ? hazard(found, trial) : verdict;
+  } catch (const KernelThrew& error) {
+    trial.take_hazards();
+    Verdict verdict;
+    verdict.status = Status::crashed;
+    verdict.rule = "exception";
+    verdict.error_over_budget = std::numeric_limits<double>::infinity();
+    verdict.detail = error.what();
+    return verdict;
+  }
+}
+
+std::vector<const Property*> properties_for(std::uint64_t seed, std::uint64_t k, const Case& c) {
+  std::vector<const Property*> chosen;
+  std::uint64_t bits = mix(mix(seed + 0x9E3779B97F4A7C15u) ^ k);
+  for (const Property& property : table) {
+    bits = mix(bits + 0x9E3779B97F4A7C15u);
+    if (static_cast<int>(bits % 64) < property.share && property.applies(c)) chosen.push_back(&property);
+  }
+  return chosen;
+}
+
+std::optional<Verdict> memory_flaw(const Outputs& outputs) {
+  Verdict verdict;
+  if (outputs.out_of_bounds > 0) {
+    verdict.status = Status::out_of_bounds;
+    verdict.error_over_budget = static_cast<double>(1 + outputs.out_of_bounds);
+    verdict.detail = fmt::format("{} bytes changed outside the logical domain", outputs.out_of_bounds);
+  } else if (outputs.unwritten_o + outputs.unwritten_lse > 0) {
+    verdict.status = Status::unwritten;
+    verdict.channel = outputs.unwritten_o > 0 ? "o" : "lse";
+    verdict.error_over_budget = static_cast<double>(1 + outputs.unwritten_o + outputs.unwritten_lse);
+    verdict.detail =
+        fmt::format("{} elements of O and {} of LSE not written", outputs.unwritten_o, outputs.unwritten_lse);
+  } else {
+    return std::nullopt;
+  }
+  verdict.rule = "memory";
+  return verdict;
+}
+
+}  // namespace attest

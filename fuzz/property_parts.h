@@ -1,0 +1,63 @@
+// Helpers of the properties: the worst element of a comparison, and what no value can excuse.
+#pragma once
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "attest/gpu/forward_buffers.h"
+#include "attest/reference/compare.h"
+
+namespace attest {
+
+/// Sees elements one by one and keeps the one that is worst for its bound.
+class Worst {
+ public:
+  explicit Worst(std::string rule, const Numerics& numerics) {
+    verdict_.rule = std::move(rule);
+    verdict_.numerics = numerics.name;
+  }
+
+  void see(const char* channel, const std::array<std::int64_t, 4>& element, double value, double expected,
+           double bound) {
+    const double ratio = ratio_of(value, expected, bound);
+    if (ratio <= verdict_.error_over_budget) return;
+    verdict_.error_over_budget = ratio;
+    verdict_.channel = channel;
+    verdict_.element = element;
+    verdict_.value = value;
+    verdict_.expected = expected;
+    verdict_.bound = bound;
+  }
+
+  Verdict verdict() {
+    verdict_.status = verdict_.error_over_budget > 1 ? Status::wrong_values : Status::passed;
+    return verdict_;
+  }
+
+ private:
+  /// Error over bound; equal values (the same infinity, both NaN) are no error whatever the bound.
+  static double ratio_of(double value, double expected, double bound) {
+    if (value == expected || (std::isnan(value) && std::isnan(expected))) return 0;
+    const double error = std::abs(value - expected);
+    if (!std::isfinite(error) || bound == 0) return std::numeric_limits<double>::infinity();
+    return error / bound;
+  }
+
+  Verdict verdict_;
+};
+
+/// Unwritten elements and changed bytes, which a property's own comparison cannot see.
+std::optional<Verdict> memory_flaw(const Outputs& outputs);
+
+// The properties, by the name they have in the table.
+Verdict zero_q(Trial& trial);
+Verdict one_v(Trial& trial);
+Verdict one_hot_v(Trial& trial);
+Verdict shift(Trial& trial);
+Verdict gqa(Trial& trial);
+Verdict batch(Trial& trial);
+Verdict key_permutation(Trial& trial);
+Verdict layout(Trial& trial);
+
+}  // namespace attest

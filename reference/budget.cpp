@@ -143,23 +143,31 @@ void weights_of_abs_v(const RowConstants& c, const Numerics& n, const RowSoftmax
 }
 
 struct StatisticalRow {
-  double sum_t = 0;  // sum p^2 st^2
+  double sum_t = 0;     // sum p^2 st^2
+  bool spread = false;  // whether the scores differ enough for their roundings to be independent
 };
 
-// s becomes p^2 st^2: the variance of what each key's weight is off by. To be called before A becomes X.
+// Scores closer together than this give weights within a few spacings of each other, whose roundings go one way, and
+// rows whose outputs round alike: softmax_scale 0, a single key. 0.1 is 25 spacings of bf16.
+constexpr double smallest_spread = 0.1;
+
+// The variance t = p^2 st^2 of each key's weight from its score's errors.
 StatisticalRow score_variance(const RowConstants& c, const Numerics& n, std::int64_t headdim, const RowSoftmax& row,
-                              double* s, const double* e, const double* A, double* out) {
+                              const double* s, const double* e, const double* A, double* t) {
   const double from_products = 0.5 * c.g_d / std::sqrt(static_cast<double>(headdim));
   const double m = row.max, over_l = 1 / row.sum;
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
+  double sum = 0, below = 0, below_squared = 0;
+#pragma omp simd reduction(+ : sum, below, below_squared)
   for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
     const double st = from_products * A[j] + u32 * (m - s[j]) + 0.6 * n.eps_exp + n.u_S * std::abs(s[j]);
-    const double t = e[j] * over_l * st;
-    out[j] = t * t;
-    sum += t * t;
+    const double off = e[j] * over_l * st;
+    t[j] = off * off;
+    sum += off * off;
+    below += m - s[j];
+    below_squared += (m - s[j]) * (m - s[j]);
   }
-  return {sum};
+  const double mean = below / c.N;
+  return {sum, below_squared / c.N - mean * mean > smallest_spread * smallest_spread};
 }
 
 // w becomes the variance of P's rounding over l^2, plus t: ulp(e)^2 / (12 l^2) + t, no rounding where e is exactly 1.
@@ -209,7 +217,7 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
   std::array<RowConstants, rows_per_strip> constants;
   std::array<RowSums, rows_per_strip> sums;
   std::array<double, rows_per_strip> top_error{};  // p expm1(tauO) of the row's largest weight
-  std::array<double, rows_per_strip> sum_t{};
+  std::array<StatisticalRow, rows_per_strip> stats{};
   std::array<std::int64_t, rows_per_strip> top{};
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
@@ -225,18 +233,16 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
     const double tau_top = tau_of(constants[r], n, A[top[r]], s[top[r]], row.max).o;
     const double E_top = std::expm1(tau_top);
     top_error[r] = e[top[r]] * E_top / (row.sum * W);
-    StatisticalRow stat;
     if (statistical) {
       // X overwrites A and t overwrites s, and each needs both: t goes through a row of its own.
       thread_local std::vector<double> t;
       t.resize(static_cast<std::size_t>(width));
-      stat = score_variance(constants[r], n, headdim, row, s, e, A, t.data());
+      stats[r] = score_variance(constants[r], n, headdim, row, s, e, A, t.data());
       weights_of_abs_v(constants[r], n, row, sums[r], W, s, e, A);
       std::copy(t.begin() + row.keys.begin, t.begin() + row.keys.end, s + row.keys.begin);
     } else {
       weights_of_abs_v(constants[r], n, row, sums[r], W, s, e, A);
     }
-    sum_t[r] = stat.sum_t;
     A[top[r]] -= top_error[r];  // its |v - O| is taken as it is, below
   }
   clear_outside(place, rows, spare);
@@ -273,7 +279,8 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
     const RowConstants& c = constants[r];
     const double lse = truth.forward.lse.at(place.b, place.h, place.first_row + r, 0);
     const double log_l = std::log(row.sum) + c.lag;
-    double variance = sum_t[r] + std::pow(0.3 * u32, 2) * (c.N / n.chain + 2 * c.T);
+    if (!stats[r].spread) continue;
+    double variance = stats[r].sum_t + std::pow(0.3 * u32, 2) * (c.N / n.chain + 2 * c.T);
     if (row.sum <= 2.01) variance += 0x1p-44 / 3;
     variance += std::pow(0x1p-23 * log_l, 2) + (std::pow(ulp32(lse), 2) + 3 * std::pow(ulp32(row.max), 2)) / 12;
     truth.lse_variance.at(place.b, place.h, place.first_row + r, 0) = variance;
@@ -294,14 +301,14 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
   const RowMatrix e2_v2 = w * v_squared;
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
-    if (row.keys.size() == 0) continue;
+    if (!stats[r].spread) continue;
     const RowConstants& c = constants[r];
     const double truncation = c.N / 16 * 0.18 * n.u_acc;
     for (std::int64_t d = 0; d < dim; ++d) {
       const double o = truth.forward.o.at(place.b, place.first_row + r, place.h, d);
       const double ulp = output_spacing(n, o);
       const double drift = truncation * (std::abs(o) + std::sqrt(e2_v2(r, d)) / row.sum);
-      const double keys = rounded_v2(r, d) - 2 * o * t_v(r, d) + o * o * sum_t[r];
+      const double keys = rounded_v2(r, d) - 2 * o * t_v(r, d) + o * o * stats[r].sum_t;
       truth.o_variance.at(place.b, place.first_row + r, place.h, d) =
           ulp * ulp / 12 + std::max(0.0, keys) + drift * drift;
     }

@@ -24,7 +24,7 @@ std::unique_ptr<Kernel> make_mutant(std::string_view id) {
 constexpr Entry entries[] = {
     {"cpu",
      [](std::string_view spec) -> std::unique_ptr<Kernel> {
-       return std::make_unique<CpuKernel<>>(parse_cpu_plan_spec(spec));
+       return std::make_unique<CpuKernel>(parse_cpu_plan_spec(spec));
      }},
 };
 

@@ -17,7 +17,50 @@ std::uint64_t next(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
+// What shared memory sees of a program: its steps without the rows they stand for.
+std::string shape_of(const KernelPlan& plan, const Program& program) {
+  std::string key =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}:", plan.headdim, plan.headdim_v, plan.element_bytes, plan.tile_m,
+                  plan.tile_n, plan.num_warps, plan.stages, plan.q_in_registers, plan.merged_wait,
+                  plan.copy_bytes_q * 32 + plan.copy_bytes_k, plan.copy_bytes_v * 32 + plan.copy_bytes_o);
+  const int last_tile = (program.work.seqlen_k + plan.tile_n - 1) / plan.tile_n;
+  for (const auto& warp : program.warps) {
+    for (const Step& s : warp) {
+      const bool store = s.kind == Step::Kind::store;
+      const int valid = store ? std::clamp(s.limit - program.work.q_tile * plan.tile_m, 0, plan.tile_m) : 0;
+      const std::int32_t fields[] = {static_cast<std::int32_t>(s.kind) << 8 | static_cast<std::int32_t>(s.operand),
+                                     s.slot, last_tile - s.tile, valid};
+      key.append(reinterpret_cast<const char*>(fields), sizeof fields);
+    }
+    key.push_back('|');
+  }
+  return key;
+}
+
 }  // namespace
+
+void HazardMemory::begin(const KernelPlan& plan) {
+  plan_ = plan;
+  new_programs_ = 0;
+  new_steps_ = 0;
+  found_.clear();
+}
+
+void HazardMemory::inspect(const Program& program) {
+  if (program.warps.front().empty()) return;
+  std::string shape = shape_of(plan_, program);
+  auto at = seen_.find(shape);
+  if (at == seen_.end()) {
+    if (new_programs_ >= 2 && new_steps_ > max_new_steps) return;
+    ++new_programs_;
+    new_steps_ += program.warps.front().size();
+    if (seen_.size() > 4096) seen_.clear();
+    at = seen_.emplace(std::move(shape), std::vector<std::string>{}).first;
+    for (const Hazard& hazard : find_hazards(plan_, program)) at->second.push_back(hazard.what);
+  }
+  for (const std::string& name : at->second)
+    if (std::find(found_.begin(), found_.end(), name) == found_.end()) found_.push_back(name);
+}
 
 CpuPlanSpec parse_cpu_plan_spec(std::string_view text) {
   CpuPlanSpec spec;
@@ -77,6 +120,31 @@ KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   return plan;
 }
 
-template class CpuKernel<KernelPlan>;
+std::unique_ptr<Behaviour> CpuKernel::right_behaviour(const KernelPlan& plan) {
+  return std::make_unique<BehaviourOf<KernelPlan>>(plan);
+}
+
+CpuKernel::CpuKernel(const CpuPlanSpec& spec, MakeBehaviour behaviour) : spec_(spec), make_behaviour_(behaviour) {
+  capability_.name = "cpu";
+  capability_.description = "FlashAttention-2 style forward, recorded from the kernels' own roles and run on the CPU";
+  capability_.dtypes = {Dtype::fp16, Dtype::bf16, Dtype::fp32};
+  capability_.bitwise_batch = true;
+  capability_.bitwise_gqa = true;
+  capability_.bitwise_layout = true;
+}
+
+Numerics CpuKernel::numerics(const Case& c) const {
+  const KernelPlan plan = cpu_plan(spec_, c);
+  Numerics n = flash_numerics(c.problem.dtype, plan.tile_n);
+  n.max_P = plan.lazy_rescale ? 256 : 1;
+  return n;
+}
+
+RunReport CpuKernel::run(const Case& c, const ForwardArgs& args) {
+  const auto behaviour = make_behaviour_(cpu_plan(spec_, c));
+  hazards_.begin(behaviour->plan());
+  forward_on_cpu(*behaviour, c.problem, args, [&](const Program& program) { hazards_.inspect(program); });
+  return {hazards_.found()};
+}
 
 }  // namespace attest

@@ -187,9 +187,14 @@ struct AccumulatorRestarts : KernelPlan {
 };
 
 template <class Plan>
+std::unique_ptr<Behaviour> behaviour_of(const KernelPlan& plan) {
+  return std::make_unique<BehaviourOf<Plan>>(plan);
+}
+
+template <class Plan>
 Mutant mutant(std::string id, std::string bug) {
   return {std::move(id), std::move(bug),
-          [](const CpuPlanSpec& spec) { return std::make_unique<CpuKernel<Plan>>(spec); }};
+          [](const CpuPlanSpec& spec) { return std::make_unique<CpuKernel>(spec, behaviour_of<Plan>); }};
 }
 
 }  // namespace

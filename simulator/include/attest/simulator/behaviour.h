@@ -1,0 +1,77 @@
+// A plan's decisions behind one interface, so that the executor is compiled once and a planted bug costs a few lines.
+#pragma once
+#include <memory>
+
+#include "attest/plan/launch.h"
+#include "attest/simulator/program.h"
+
+namespace attest {
+
+/// What a kernel of some plan does, as far as running it on the CPU asks: its programs, and the members of KernelPlan
+/// that a planted bug may hide. Row functions work on `n` consecutive values.
+class Behaviour {
+ public:
+  explicit Behaviour(const KernelPlan& plan) : plan_(plan) {}
+  virtual ~Behaviour() = default;
+  const KernelPlan& plan() const { return plan_; }
+
+  virtual Program program(const Work& work) const = 0;
+  virtual ForwardArgs arguments(const ForwardArgs& args) const = 0;
+  virtual int kv_head(int head, int nheads, int nheads_k) const = 0;
+  virtual int column_limit(Operand x) const = 0;
+  virtual bool zero_fills(Operand x) const = 0;
+  virtual int first_summed_column() const = 0;  // of a dot product: later than 0 if the accumulator restarts
+  virtual float scale_log2(float softmax_scale) const = 0;
+  virtual float masked_score() const = 0;
+  virtual float rescale_factor(float log2_factor) const = 0;
+  virtual float lse_of_log2(float log2_sum) const = 0;
+  virtual float lse_without_keys() const = 0;
+  virtual void mask(const Work& work, int row, int key0, float* scores, int n) const = 0;
+  virtual void keep_scores(float* x, int n) const = 0;
+  virtual void keep_probabilities(float* x, int n) const = 0;
+  virtual void keep_output(float* x, int n) const = 0;
+
+ private:
+  KernelPlan plan_;
+};
+
+template <class Plan>
+class BehaviourOf final : public Behaviour {
+ public:
+  explicit BehaviourOf(const KernelPlan& plan) : Behaviour(plan) { static_cast<KernelPlan&>(plan_) = plan; }
+
+  Program program(const Work& work) const override { return record(plan_, work); }
+  ForwardArgs arguments(const ForwardArgs& args) const override { return plan_.arguments(args); }
+  int kv_head(int head, int nheads, int nheads_k) const override { return plan_.kv_head(head, nheads, nheads_k); }
+  int column_limit(Operand x) const override { return plan_.column_limit(x); }
+  bool zero_fills(Operand x) const override { return plan_.zero_fills(x); }
+  int first_summed_column() const override {
+    int first = 0;
+    for (int step = 0; step < plan_.columns(Operand::q) / plan_.k_step(); ++step)
+      if (plan_.restarts_accumulator(step)) first = step * plan_.k_step();
+    return first;
+  }
+  float scale_log2(float softmax_scale) const override { return plan_.scale_log2(softmax_scale); }
+  float masked_score() const override { return plan_.masked_score(); }
+  float rescale_factor(float log2_factor) const override { return plan_.rescale_factor(log2_factor); }
+  float lse_of_log2(float log2_sum) const override { return plan_.lse_of_log2(log2_sum); }
+  float lse_without_keys() const override { return plan_.lse_without_keys(); }
+  void mask(const Work& work, int row, int key0, float* scores, int n) const override {
+    for (int j = 0; j < n; ++j)
+      if (!plan_.visible(work, row, key0 + j)) scores[j] = plan_.masked_score();
+  }
+  void keep_scores(float* x, int n) const override {
+    for (int i = 0; i < n; ++i) x[i] = plan_.keep_score(x[i]);
+  }
+  void keep_probabilities(float* x, int n) const override {
+    for (int i = 0; i < n; ++i) x[i] = plan_.keep_probability(x[i]);
+  }
+  void keep_output(float* x, int n) const override {
+    for (int i = 0; i < n; ++i) x[i] = plan_.keep_output(x[i]);
+  }
+
+ private:
+  Plan plan_;
+};
+
+}  // namespace attest

@@ -28,6 +28,9 @@ double mean_square_limit(double k, double comparisons) {
   return 1 + 2 * std::sqrt(x / k) + 2 * x / k;
 }
 
+// However many numbers are averaged, the variance is a model: these mean squares are as far as it was found to be safe.
+constexpr double smallest_row_limit = 1.75 * 1.75, smallest_block_limit = 1.10;
+
 // The columns of a row count as fewer than they are, because the rounding of P is the same for all of them; the more
 // keys, the less they share. Fitted to the spread of R^2 over rows of an emulated kernel, on the low side
 // (docs/numerics.md).
@@ -195,7 +198,7 @@ class Comparison {
             if (row_count < fewest_columns) continue;
             const double independent = independent_columns(dim, key_range(problem_, b, i).size());
             const double R = std::sqrt(row_sum / row_count);
-            const double limit = std::sqrt(mean_square_limit(independent, num_rows));
+            const double limit = std::sqrt(std::max(smallest_row_limit, mean_square_limit(independent, num_rows)));
             const std::int64_t at = truth_.forward.o.index(b, i, h, column);
             worst_.offer(R / limit, "statistical row", "o", {b, i, h, column},
                          limit * std::sqrt(truth_.o_variance.values[at]));
@@ -205,7 +208,8 @@ class Comparison {
             if (row_largest > largest) largest = row_largest, where = {b, i, h, column};
           }
           if (block_count == 0) continue;
-          const double limit = mean_square_limit(block_independent, static_cast<double>(batch * heads * blocks));
+          const auto num_blocks = static_cast<double>(batch * heads * blocks);
+          const double limit = std::max(smallest_block_limit, mean_square_limit(block_independent, num_blocks));
           const std::int64_t at = truth_.forward.o.index(where[0], where[1], where[2], where[3]);
           worst_.offer(std::sqrt(block_sum / block_count / limit), "statistical block", "o", where,
                        std::sqrt(limit * truth_.o_variance.values[at]));

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "attest/reference/compare.h"
+#include "attest/reference/rounding.h"
 #include "emulated_kernel.h"
 #include "problems.h"
 
@@ -17,15 +19,15 @@ T pick(std::mt19937& random, const T (&choices)[n]) {
   return choices[random() % n];
 }
 
-class BudgetTest : public testing::TestWithParam<std::tuple<Distribution, Dtype>> {};
-INSTANTIATE_TEST_SUITE_P(All, BudgetTest,
+class RightKernelTest : public testing::TestWithParam<std::tuple<Distribution, Dtype>> {};
+INSTANTIATE_TEST_SUITE_P(All, RightKernelTest,
                          testing::Combine(testing::ValuesIn(all_distributions), testing::ValuesIn(all_dtypes)),
                          [](const auto& tested) {
                            return std::string(to_string(std::get<0>(tested.param))) + "_" +
                                   std::string(to_string(std::get<1>(tested.param)));
                          });
 
-TEST_P(BudgetTest, RightKernelsStayInside) {
+TEST_P(RightKernelTest, StaysInside) {
   const auto [distribution, dtype] = GetParam();
   std::mt19937 random(20240607 + static_cast<unsigned>(distribution) * 8 + static_cast<unsigned>(dtype));
   std::int64_t rows = 0;
@@ -61,6 +63,90 @@ TEST_P(BudgetTest, RightKernelsStayInside) {
   }
   RecordProperty("rows", static_cast<int>(rows));
   std::cout << "  " << rows << " rows, nearest to a budget " << nearest << "\n";
+}
+
+// One key at a score of 0 and 1023 at -17.4: P is subnormal in fp16 there, and its rounding absolute, not relative. A
+// right kernel is far outside a budget that forgets it.
+TEST(BudgetTest, SubnormalProbabilities) {
+  Case c;
+  c.problem = small_problem(1, 1024, 1, 8, Dtype::fp16);
+  c.problem.softmax_scale = 1;
+  Inputs in = make_inputs(c);
+  in.q.values = {1};
+  for (double& x : in.k.values) x = round_to(Dtype::fp16, -17.4);
+  in.k.values[100] = 0;
+  for (std::int64_t d = 0; d < 8; ++d) in.v.at(0, 100, 0, d) = 0x1p-20;
+  for (double& x : in.v.values) x = std::abs(x);
+  EmulatedKernel kernel;
+  kernel.dtype = Dtype::fp16;
+  const Outputs outputs = kernel.run(c.problem, in);
+  const Verdict right = compare(c.problem, forward_with_budget(c.problem, in, kernel.numerics(), false), outputs);
+  EXPECT_EQ(right.status, Status::passed) << right.detail;
+  Numerics forgetful = kernel.numerics();
+  forgetful.a_P = 0;
+  const Verdict wrong = compare(c.problem, forward_with_budget(c.problem, in, forgetful, false), outputs);
+  EXPECT_GT(wrong.error_over_budget, 5) << wrong.detail;
+}
+
+// Budgets for kernels that round in more places are wider, and only then.
+TEST(BudgetTest, EveryRoundingCounts) {
+  Case c;
+  c.problem = small_problem(8, 100, 64, 16, Dtype::fp16);
+  const Inputs in = make_inputs(c);
+  const auto bounds = [&](const std::function<void(Numerics&)>& change) {
+    Numerics n = flash_numerics(Dtype::fp16);
+    change(n);
+    const Truth truth = forward_with_budget(c.problem, in, n, false);
+    return std::pair{truth.o_bound.values[5], truth.lse_bound.values[5]};
+  };
+  const auto [o, lse] = bounds([](Numerics&) {});
+  const auto expect_wider = [&](bool in_o, bool in_lse, const std::function<void(Numerics&)>& change) {
+    const auto [other_o, other_lse] = bounds(change);
+    EXPECT_EQ(other_o > o, in_o);
+    EXPECT_EQ(other_lse > lse, in_lse);
+  };
+  expect_wider(true, true, [](Numerics& n) { n.u_S = 0x1p-11; });
+  expect_wider(true, false, [](Numerics& n) { n.u_P = 0x1p-8; });
+  expect_wider(true, true, [](Numerics& n) { n.u_acc = 0x1p-21; });
+  expect_wider(true, true, [](Numerics& n) { n.eps_exp = 0x1p-20; });
+  expect_wider(true, true, [](Numerics& n) { n.chain = 1; });
+  expect_wider(true, true, [](Numerics& n) { n.smallest_tile = 8; });
+  expect_wider(true, false, [](Numerics& n) { n.u_out = 0x1p-8; });
+  expect_wider(true, false, [](Numerics& n) { n.floor_out = 0x1p-20; });
+  expect_wider(true, true, [](Numerics& n) { n.max_P = 256; });
+  expect_wider(false, true, [](Numerics& n) { n.lse_max_roundings = 5; });
+}
+
+// Scores so large that nothing is known of a weight: O is still an average of V, and the bound says that much, not Inf.
+TEST(BudgetTest, HopelessScoresStillBoundAnAverage) {
+  Case c;
+  c.problem = small_problem(3, 40, 64, 4);
+  c.problem.softmax_scale = 0x1p20;
+  c.inputs = Distribution::normal;
+  const Inputs in = make_inputs(c);
+  const Truth truth = forward_with_budget(c.problem, in, flash_numerics(Dtype::bf16), true);
+  for (std::size_t n = 0; n < truth.o_bound.values.size(); ++n) {
+    EXPECT_TRUE(std::isfinite(truth.forward.o.values[n]));
+    EXPECT_LT(truth.o_bound.values[n], 12);
+  }
+  for (const double bound : truth.lse_bound.values) EXPECT_GT(bound, 0);
+  EmulatedKernel kernel;
+  const Verdict verdict = compare(c.problem, truth, kernel.run(c.problem, in));
+  EXPECT_EQ(verdict.status, Status::passed) << verdict.detail;
+}
+
+// softmax_scale 0, and one so small that scores differ by less than P resolves: rows and roundings are all alike, and
+// the rules for independent errors must not judge them.
+TEST(BudgetTest, AlikeScoresHaveNoVariance) {
+  for (const double scale : {0.0, 1e-4}) {
+    Case c;
+    c.problem = small_problem(128, 1025, 32, 256, Dtype::fp16);
+    c.problem.softmax_scale = scale;
+    const Inputs in = make_inputs(c);
+    const Truth truth = forward_with_budget(c.problem, in, flash_numerics(Dtype::fp16), true);
+    for (const double variance : truth.o_variance.values) ASSERT_EQ(variance, 0);
+    for (const double variance : truth.lse_variance.values) ASSERT_EQ(variance, 0);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#include "attest/cpu/cpu_kernel.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attest/fuzz/generators.h"
+#include "attest/fuzz/properties.h"
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+TEST(CpuPlan, IsValidForEveryCase) {
+  for (std::uint64_t k = 0; k < 20000; ++k) {
+    const Case c = generate_case(17, k);
+    ASSERT_EQ(cpu_plan({}, c).invalid(), nullptr) << command_line(c);
+  }
+}
+
+TEST(CpuPlan, VariesWithTheSeedAndWithNothingElse) {
+  Case c;
+  std::set<std::tuple<int, int, int, int>> tiles;
+  for (c.seed = 0; c.seed < 200; ++c.seed) {
+    const KernelPlan plan = cpu_plan({}, c);
+    tiles.insert({plan.tile_m, plan.tile_n, plan.num_warps, plan.stages});
+    Case longer = c;
+    longer.problem.seqlen_k = 4096, longer.problem.causal = Causal::top_left;
+    EXPECT_EQ(cpu_plan({}, longer), plan) << "a shrunk case would run another kernel";
+  }
+  EXPECT_GT(tiles.size(), 30u);
+}
+
+TEST(CpuPlan, TakesWhatTheSpecFixes) {
+  const CpuPlanSpec spec =
+      parse_cpu_plan_spec("tile_m=64,tile_n=48,warps=2,stages=3,q_in_registers=1,lazy_rescale=0,merged_wait=1");
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Case c;
+    c.seed = seed;
+    const KernelPlan plan = cpu_plan(spec, c);
+    EXPECT_EQ(std::tuple(plan.tile_m, plan.tile_n, plan.num_warps, plan.stages), std::tuple(64, 48, 2, 3));
+    EXPECT_TRUE(plan.q_in_registers && !plan.lazy_rescale && plan.merged_wait);
+  }
+}
+
+TEST(CpuPlan, RefusesByFieldValueAndLimit) {
+  const auto message = [](std::string_view text) -> std::string {
+    try {
+      cpu_plan(parse_cpu_plan_spec(text), Case{});
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(message("tile_m=0"), "tile_m: '0' is no integer of 1 to 512");
+  EXPECT_EQ(message("tile_m=99999999999"), "tile_m: '99999999999' is no integer of 1 to 512");
+  EXPECT_EQ(message("warps="), "warps: '' is no integer of 1 to 512");
+  EXPECT_EQ(message("lazy_rescale=2"), "lazy_rescale: '2' is neither 0 nor 1");
+  EXPECT_THAT(message("tile=3"), testing::StartsWith("kernel: 'tile=3' sets none of tile_m"));
+  EXPECT_THAT(message("tile_m=72,warps=4"), testing::HasSubstr("tile_m is no multiple of 16 rows a warp"));
+  EXPECT_THAT(message("merged_wait=1,stages=1"), testing::HasSubstr("merged_wait needs stages >= 2"));
+}
+
+// Every schedule, with tiles of every shape, on cases of every kind.
+class CpuSchedule : public testing::TestWithParam<const char*> {};
+
+TEST_P(CpuSchedule, AgreesWithTheReferenceAndHasNoHazards) {
+  CpuKernel kernel(parse_cpu_plan_spec(GetParam()));
+  ForwardBuffers buffers;
+  for (std::uint64_t k = 0; k < 150; ++k) {
+    const Case c = generate_case(23, k, {64, 1 << 18, 2048});
+    Trial trial(kernel, buffers, c);
+    for (const char* name : {"hazards", "reference"}) {
+      const Verdict verdict = judge(property_named(name), trial);
+      ASSERT_EQ(verdict.status, Status::passed) << verdict.detail << "\n" << command_line(c);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, CpuSchedule,
+                         testing::Values("stages=1,warps=1,tile_m=16,tile_n=16",
+                                         "stages=1,warps=4,tile_m=128,tile_n=64,lazy_rescale=1",
+                                         "stages=1,warps=4,tile_m=64,tile_n=128,q_in_registers=1",
+                                         "stages=2,warps=4,tile_m=128,tile_n=32,merged_wait=1,lazy_rescale=1",
+                                         "stages=2,warps=2,tile_m=32,tile_n=48,merged_wait=0",
+                                         "stages=3,warps=3,tile_m=96,tile_n=16,merged_wait=1",
+                                         "stages=4,warps=8,tile_m=256,tile_n=64,merged_wait=0,q_in_registers=1"));
+
+}  // namespace
+}  // namespace attest

@@ -35,7 +35,7 @@ constexpr double smallest_row_limit = 1.75 * 1.75, smallest_block_limit = 1.10;
 // keys, the less they share. Fitted to the spread of R^2 over rows of an emulated kernel, on the low side
 // (docs/numerics.md).
 double independent_columns(std::int64_t columns, std::int64_t keys) {
-  const double shared = std::max(16.0, 10 * std::sqrt(static_cast<double>(keys)));
+  const double shared = std::max(16.0, 8 * std::sqrt(static_cast<double>(keys)));
   return 1 / (1 / static_cast<double>(columns) + 1 / shared);
 }
 

@@ -1,6 +1,8 @@
 #include "attest/simulator/l2_cache.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace attest {
 
@@ -11,23 +13,32 @@ L2Cache::L2Cache(int partitions, int sets, int ways, int dirty_ways)
       dirty_ways_(dirty_ways),
       sets_(static_cast<std::size_t>(partitions * sets)) {}
 
-int L2Cache::find(const Set& set, std::uint32_t tag) {
-  for (int i = 0; i < set.used; ++i)
-    if (set.way[i].tag == tag) return i;
-  return -1;
+int L2Cache::find(const Set& set, std::uint32_t tag) const {
+  // without an early exit, so that the compiler compares eight tags at a time; ways past `used` are left out below
+  std::uint32_t hits = 0;
+  for (int i = 0; i < max_ways; ++i) hits |= static_cast<std::uint32_t>(set.tag[i] == tag) << i;
+  hits &= set.used == 32 ? ~0u : (1u << set.used) - 1;
+  return hits == 0 ? -1 : std::countr_zero(hits);
 }
 
 void L2Cache::touch(Set& set, int at) {
-  const Way way = set.way[at];
-  std::copy_backward(set.way.begin(), set.way.begin() + at, set.way.begin() + at + 1);
-  set.way[0] = way;
+  const std::uint32_t tag = set.tag[at];
+  const std::uint8_t dirty = set.dirty_sectors[at];
+  shift(set, at);
+  set.tag[0] = tag;
+  set.dirty_sectors[0] = dirty;
+}
+
+void L2Cache::shift(Set& set, int count) {
+  std::memmove(&set.tag[1], &set.tag[0], static_cast<std::size_t>(count) * sizeof(set.tag[0]));
+  std::memmove(&set.dirty_sectors[1], &set.dirty_sectors[0], static_cast<std::size_t>(count));
 }
 
 void L2Cache::clean_oldest(Set& set) {
   for (int i = set.used - 1; i >= 0; --i) {
-    if (set.way[i].dirty_sectors == 0) continue;
-    written_back_sectors_ += set.way[i].dirty_sectors;
-    set.way[i].dirty_sectors = 0;
+    if (set.dirty_sectors[i] == 0) continue;
+    written_back_sectors_ += set.dirty_sectors[i];
+    set.dirty_sectors[i] = 0;
     --set.dirty;
     return;
   }
@@ -36,12 +47,13 @@ void L2Cache::clean_oldest(Set& set) {
 void L2Cache::insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors) {
   if (set.used < ways_) {
     ++set.used;
-  } else if (const Way& last = set.way[set.used - 1]; last.dirty_sectors != 0) {
-    written_back_sectors_ += last.dirty_sectors;
+  } else if (const std::uint8_t last = set.dirty_sectors[set.used - 1]; last != 0) {
+    written_back_sectors_ += last;
     --set.dirty;
   }
-  std::copy_backward(set.way.begin(), set.way.begin() + set.used - 1, set.way.begin() + set.used);
-  set.way[0] = {tag, dirty_sectors};
+  shift(set, set.used - 1);
+  set.tag[0] = tag;
+  set.dirty_sectors[0] = dirty_sectors;
   if (dirty_sectors != 0 && ++set.dirty > dirty_ways_) clean_oldest(set);
 }
 
@@ -70,9 +82,9 @@ void L2Cache::write(const CachedLine& line, int side) {
   Set& home_set = set(line.home, line.set);
   if (const int at = find(home_set, line.tag); at >= 0) {
     touch(home_set, at);
-    Way& way = home_set.way[0];
-    const bool was_dirty = way.dirty_sectors != 0;
-    way.dirty_sectors = std::max(way.dirty_sectors, line.sectors);
+    std::uint8_t& dirty = home_set.dirty_sectors[0];
+    const bool was_dirty = dirty != 0;
+    dirty = std::max(dirty, line.sectors);
     if (!was_dirty && ++home_set.dirty > dirty_ways_) clean_oldest(home_set);
   } else {
     insert(home_set, line.tag, line.sectors);
@@ -81,7 +93,9 @@ void L2Cache::write(const CachedLine& line, int side) {
   if (side == line.home) {  // the other side's copy is stale now
     Set& other = set(1 - line.home, line.set);
     if (const int at = find(other, line.tag); at >= 0) {
-      std::copy(other.way.begin() + at + 1, other.way.begin() + other.used, other.way.begin() + at);
+      std::copy(other.tag.begin() + at + 1, other.tag.begin() + other.used, other.tag.begin() + at);
+      std::copy(other.dirty_sectors.begin() + at + 1, other.dirty_sectors.begin() + other.used,
+                other.dirty_sectors.begin() + at);
       --other.used;
     }
     return;
@@ -96,7 +110,7 @@ void L2Cache::write(const CachedLine& line, int side) {
 std::int64_t L2Cache::dirty_sectors() const {
   std::int64_t sectors = 0;
   for (const Set& s : sets_)
-    for (int i = 0; i < s.used; ++i) sectors += s.way[i].dirty_sectors;
+    for (int i = 0; i < s.used; ++i) sectors += s.dirty_sectors[i];
   return sectors;
 }
 

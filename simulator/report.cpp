@@ -112,7 +112,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   const Counts counts = count_case(c, plan);
   const StepDemand demand =
       counts.key_tiles == 0 ? StepDemand{} : step_demand(plan, device, counts, r.registers.spill_words);
-  TileWalkOptions options;
+  TileWalkOptions& options = r.walk_options;
   for (int n = 1; n <= r.ctas_per_sm; ++n)
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
   options.cycles_per_cta = cycles_per_cta(demand, plan, device);

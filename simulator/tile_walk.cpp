@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attest/simulator/l2_cache.h"
+#include "coalescer.h"
 #include "grid.h"
 
 namespace attest {
@@ -24,18 +25,6 @@ struct HeadLines {
   std::vector<float> first_read;  // cycles since the kernel's start; below 0: not read yet
 };
 
-/// One request in flight merges with another of the SM next to it: the share of the second one's bytes that still goes
-/// to L2, by how many cycles later it comes (measured on an H200 with two SMs of a TPC: requests of both together were
-/// .50, .61, .85, .875, .93, .99 of what was asked for; .50 up to 200 cycles where the line comes from DRAM).
-double second_request_share(double cycles_later, bool from_dram) {
-  if (from_dram && cycles_later <= 200) return 0;
-  constexpr double at[] = {0, 50, 100, 200, 400, 600}, share[] = {0, 0.22, 0.70, 0.75, 0.86, 0.98};
-  if (cycles_later >= at[5]) return 1;
-  int i = 0;
-  while (cycles_later > at[i + 1]) ++i;
-  return share[i] + (share[i + 1] - share[i]) * (cycles_later - at[i]) / (at[i + 1] - at[i]);
-}
-
 struct Slot {
   int sm = 0;
   int side = 0;
@@ -43,7 +32,7 @@ struct Slot {
   bool fresh = true;        // Q is yet to be read
   Grid::Place at{};
   HeadLines* lines = nullptr;
-  std::int64_t spill_address = 0;
+  const std::vector<CachedLine>* spill = nullptr;  // its local memory
   std::int64_t last_read = -1;  // (key head, tile) and when: what a neighbour's request may merge with
   double last_time = -1e18;
 };
@@ -83,7 +72,8 @@ class Walk {
   void read_query(Slot& slot);
   void read_key_tile(Slot& slot, int tile, double now);
   void finish(Slot& slot);
-  void write_spill(Slot& slot, int words);
+  void write_spill(const Slot& slot);
+  int spill_places() const { return std::max(1, static_cast<int>(device_.max_warps_per_sm) / plan_.num_warps); }
   void read_lines(std::vector<TileLine>& lines, int side);
   double merged_share(std::size_t index, std::int64_t what, double now, double first_read) const;
   double noise() {  // uniform with the standard deviation asked for
@@ -103,7 +93,8 @@ class Walk {
   L2Cache cache_;
   std::unordered_map<std::int64_t, HeadLines> heads_;
   std::vector<Slot> slots_;
-  std::vector<int> spill_turn_;
+  std::vector<int> spill_turn_;                 // by SM
+  std::vector<std::vector<CachedLine>> spill_;  // by SM and place, found when first used
   std::uint64_t state_ = 1;
   std::int64_t missed_again_sectors_ = 0, first_key_sectors_ = 0;
   double l2_read_bytes_ = 0, sm_read_bytes_ = 0;
@@ -125,10 +116,14 @@ void Walk::start(Slot& slot, std::int64_t cta) {
   }
   slot.lines = &lines;
   // local memory belongs to a place on the SM, and CTAs that follow each other there take the places in turn
-  const int places = std::max<int>(1, static_cast<int>(device_.max_warps_per_sm) / plan_.num_warps);
+  const int places = spill_places();
   const int place = spill_turn_[static_cast<std::size_t>(slot.sm)]++ % places;
-  slot.spill_address =
-      grid_.spill_base + (std::int64_t{slot.sm} * places + place) * grid_.spill_lines() * LineSampler::line_bytes;
+  auto& spill = spill_[static_cast<std::size_t>(slot.sm * places + place)];
+  const std::int64_t bytes = grid_.spill_lines() * LineSampler::line_bytes;
+  const std::int64_t address = grid_.spill_base + (std::int64_t{slot.sm} * places + place) * bytes;
+  if (spill.empty())
+    sampler_.for_lines(address, address + bytes, [&](const CachedLine& line) { spill.push_back(line); });
+  slot.spill = &spill;
 }
 
 void Walk::read_query(Slot& slot) {
@@ -188,15 +183,12 @@ void Walk::read_key_tile(Slot& slot, int tile, double now) {
   sm_read_bytes_ += bytes;
   slot.last_read = what;
   slot.last_time = now;
-  write_spill(slot, plan_.spill_words_per_key_tile);
+  write_spill(slot);
   ++walked_;
 }
 
-void Walk::write_spill(Slot& slot, int words) {
-  if (words == 0) return;
-  const std::int64_t bytes = std::int64_t{words} * plan_.num_warps * LineSampler::line_bytes;
-  sampler_.for_lines(slot.spill_address, slot.spill_address + bytes,
-                     [&](const CachedLine& line) { cache_.write(line, slot.side); });
+void Walk::write_spill(const Slot& slot) {
+  for (const CachedLine& line : *slot.spill) cache_.write(line, slot.side);
 }
 
 void Walk::finish(Slot& slot) {
@@ -211,6 +203,7 @@ void Walk::finish(Slot& slot) {
 void Walk::simulate() {
   const auto sms = static_cast<int>(device_.num_sms);
   spill_turn_.assign(static_cast<std::size_t>(sms), 0);
+  spill_.resize(static_cast<std::size_t>(sms * spill_places()));
   slots_.resize(static_cast<std::size_t>(sms * ctas_per_sm_));
   std::vector<int> active(static_cast<std::size_t>(sms), 0);
   using Event = std::pair<double, int>;  // when, and which slot
@@ -242,7 +235,7 @@ void Walk::simulate() {
       const auto sharing = static_cast<std::size_t>(active[static_cast<std::size_t>(slot.sm)]);
       cycles = tiles * options_.cycles_per_key_tile[sharing - 1] * noise();
     } else {
-      write_spill(slot, plan_.spill_words_per_cta);
+      if (plan_.spill_words_per_cta != 0) write_spill(slot);
       finish(slot);
       cycles = options_.cycles_per_cta / 2;
       end_ = std::max(end_, now + cycles);

@@ -60,6 +60,7 @@ struct SimulationReport {
   std::vector<Utilisation> utilisation;
   std::vector<Estimate> hangs_on;
   TileWalk walk;
+  TileWalkOptions walk_options;  // the times it was walked with
 };
 
 /// Throws InvalidInput where the plan is invalid, is made for another head dimension or dtype, or does not fit the

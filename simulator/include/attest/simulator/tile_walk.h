@@ -19,7 +19,7 @@ struct TileWalkOptions {
   double noise = 0.03;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
-  std::int64_t max_line_accesses = 8'000'000;
+  std::int64_t max_line_accesses = 3'000'000;
   /// One set of L2 in so many is simulated; 0 chooses by the work.
   int sampling = 0;
 };

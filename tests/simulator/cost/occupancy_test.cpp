@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 
@@ -52,41 +57,34 @@ TEST(Occupancy, OtherLimits) {
   EXPECT_THROW(occupancy(plan_of(256, 128, 128, 8), 128, rtx4090), InvalidInput);
 }
 
-struct Compiled {
-  int headdim, tile_m, tile_n, warps;
-  bool q_in_registers;
-  int registers, spill_bytes;
-};
-// nvcc 13.0, sm_80, -Xptxas -v, of an mma.sync forward with these accumulators and fragments, one stage.
-constexpr Compiled compiled[] = {
-    {64, 64, 64, 4, false, 146, 0},    {64, 64, 64, 4, true, 151, 0},       {64, 64, 128, 4, false, 198, 0},
-    {64, 64, 128, 4, true, 202, 0},    {64, 128, 32, 4, false, 187, 0},     {64, 128, 32, 4, true, 208, 0},
-    {64, 128, 64, 4, false, 224, 0},   {64, 128, 64, 4, true, 247, 0},      {64, 128, 128, 4, false, 255, 72},
-    {64, 128, 128, 4, true, 255, 48},  {64, 128, 64, 8, false, 144, 0},     {64, 128, 64, 8, true, 155, 0},
-    {64, 128, 128, 8, false, 198, 0},  {64, 128, 128, 8, true, 202, 0},     {128, 64, 64, 4, false, 184, 0},
-    {128, 64, 64, 4, true, 214, 0},    {128, 64, 128, 4, false, 225, 0},    {128, 64, 128, 4, true, 245, 0},
-    {128, 128, 32, 4, false, 255, 0},  {128, 128, 32, 4, true, 255, 24},    {128, 128, 64, 4, false, 255, 72},
-    {128, 128, 64, 4, true, 255, 248}, {128, 128, 128, 4, false, 255, 424}, {128, 128, 128, 4, true, 255, 848},
-    {128, 128, 64, 8, false, 184, 0},  {128, 128, 64, 8, true, 214, 0},     {128, 128, 128, 8, false, 225, 0},
-    {128, 128, 128, 8, true, 245, 0},
-};
-
+// simulator/measured/registers_sm80.csv: nvcc 13.0, -arch=sm_80 -Xptxas -v, of an mma.sync forward with these
+// accumulators and fragments.
 TEST(Registers, AgreeWithTheCompiler) {
+  std::ifstream in(ATTEST_MEASURED "/registers_sm80.csv");
+  std::string line;
+  std::getline(in, line);
   const DeviceSpec a100 = load_device("a100");
   double error = 0;
-  int wrong = 0;
-  std::printf("headdim tile     warps Q in regs | registers predicted | spill bytes predicted\n");
-  for (const Compiled& row : compiled) {
-    KernelPlan plan = plan_of(row.headdim, row.tile_m, row.tile_n, row.warps);
-    plan.q_in_registers = row.q_in_registers;
+  int wrong = 0, rows = 0;
+  std::printf("headdim tile     warps stages Q in regs | registers predicted | stack bytes predicted\n");
+  while (std::getline(in, line)) {
+    std::array<int, 10> x{};
+    std::stringstream cells(line);
+    std::string cell;
+    for (int& value : x) std::getline(cells, cell, ','), value = std::stoi(cell);
+    KernelPlan plan = plan_of(x[0], x[1], x[2], x[3], x[4]);
+    plan.q_in_registers = x[5] != 0;
     const RegisterEstimate e = estimate_registers(plan, a100);
-    std::printf("%7d %3dx%-3d %6d %9d | %9d %9d | %11d %9d\n", row.headdim, row.tile_m, row.tile_n, row.warps,
-                row.q_in_registers, row.registers, e.registers_per_thread, row.spill_bytes, 4 * e.spill_words);
-    error += std::abs(e.registers_per_thread - row.registers) / static_cast<double>(row.registers);
-    wrong += (e.spill_words > 0) != (row.spill_bytes > 0);
+    std::printf("%7d %3dx%-3d %6d %6d %9d | %9d %9d | %11d %9d\n", x[0], x[1], x[2], x[3], x[4], x[5], x[6],
+                e.registers_per_thread, x[7], 4 * e.spill_words);
+    error += std::abs(e.registers_per_thread - x[6]) / static_cast<double>(x[6]);
+    wrong += (e.spill_words > 0) != (x[7] > 0);
+    ++rows;
   }
-  EXPECT_LT(error / std::size(compiled), 0.08);
-  EXPECT_LE(wrong, 1);
+  std::printf("mean error of registers %.1f%%; spills or not: %d of %d wrong\n", 100 * error / rows, wrong, rows);
+  ASSERT_EQ(rows, 42);
+  EXPECT_LT(error / rows, 0.08);
+  EXPECT_LE(wrong, rows / 20);
 }
 
 TEST(Registers, ThePlansOwnDataWins) {

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include "attest/fuzz/in_flight.h"
 #include "attest/problem/error.h"
@@ -61,13 +62,15 @@ class Run {
       running_ = threads;
       for (int i = 0; i < threads; ++i) workers.emplace_back([this] { work(); });
       wait(progress);
+      result_.seconds = seconds_since(start_);
+      running_ = 1;
+      workers.emplace_back([this] { shrink_kinds(); });
+      wait(progress);
     }
     if (error_) std::rethrow_exception(error_);
     result_.threads = threads;
-    result_.seconds = seconds_since(start_);
     result_.first_uncovered_k = options_.shard_index + options_.shard_count * taken_;
     result_.stopped = stopped_;
-    shrink_kinds();
     return std::move(result_);
   }
 
@@ -160,18 +163,41 @@ class Run {
     }
   }
 
+  // In a thread of its own, so that a kernel that hangs on a smaller case is seen too.
   void shrink_kinds() {
+    set_in_flight_kernel(options_.kernel);
+    try {
+      shrink_each(ordered_kinds());
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+
+  // By the first case; of one case in the order of properties().
+  std::vector<const Kind*> ordered_kinds() const {
     std::vector<const Kind*> order;
+    if (error_) return order;
     for (const auto& [name, kind] : kinds_) order.push_back(&kind);
-    std::sort(order.begin(), order.end(), [](const Kind* a, const Kind* b) { return a->k < b->k; });
+    std::sort(order.begin(), order.end(),
+              [](const Kind* a, const Kind* b) { return std::tie(a->k, a->property) < std::tie(b->k, b->property); });
     if (order.size() > static_cast<std::size_t>(options_.max_failures))
       order.resize(static_cast<std::size_t>(options_.max_failures));
+    return order;
+  }
+
+  void shrink_each(const std::vector<const Kind*>& order) {
     if (order.empty()) return;
-    set_in_flight_kernel(options_.kernel);
     const std::unique_ptr<Kernel> kernel = make_kernel_();
     ForwardBuffers buffers;
+    const Clock::time_point start = Clock::now();
     for (const Kind* kind : order) {
-      const Shrunk shrunk = shrink(*kernel, buffers, *kind->property, kind->found, kind->verdict, options_.shrink);
+      ShrinkLimits limits = options_.shrink;
+      limits.max_seconds = std::min(limits.max_seconds, options_.max_shrink_seconds - seconds_since(start));
+      if (stop_requested) limits.max_runs = 0;  // the user waits: list what was found as it is
+      const Shrunk shrunk = shrink(*kernel, buffers, *kind->property, kind->found, kind->verdict, limits);
       Failure failure;
       failure.property = kind->property->name;
       failure.k = kind->k;

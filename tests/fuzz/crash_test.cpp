@@ -61,6 +61,28 @@ TEST_F(CrashTest, AHangPrintsTheLineThatRepeatsIt) {
       testing::ExitedWithCode(4), "hangs.*\n.*attest check --kernel broken --property .* --seqlen-k [0-9]{3,}");
 }
 
+// The campaign's only case has more keys than one; shrinking tries one.
+TEST_F(CrashTest, AHangWhileShrinkingIsSeenToo) {
+  class HangsOnSmall : public NaiveKernel {
+   public:
+    HangsOnSmall() : NaiveKernel(Fault::lse_base_2) {}
+    RunReport run(const Case& c, const ForwardArgs& args) override {
+      while (c.problem.seqlen_k == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return NaiveKernel::run(c, args);
+    }
+  };
+  EXPECT_EXIT(
+      {
+        CampaignOptions options = options_for_death();
+        options.hang_seconds = 0.3;
+        options.max_failed = 1;
+        options.cases = 1;
+        const CampaignResult result = run_campaign([] { return std::make_unique<HangsOnSmall>(); }, options);
+        std::_Exit(result.failed == 1 ? 30 : 31);
+      },
+      testing::ExitedWithCode(4), "hangs");
+}
+
 TEST_F(CrashTest, ACrashOutsideACaseIsNotTheKernels) {
   EXPECT_EXIT(
       {

@@ -92,11 +92,11 @@ inline constexpr FaultName all_faults[] = {
 
 class NaiveKernel : public Kernel {
  public:
-  explicit NaiveKernel(Fault fault = Fault::none) : fault_(fault) {
+  explicit NaiveKernel(Fault fault = Fault::none, bool bitwise = true) : fault_(fault) {
     capability_.name = "naive";
     capability_.description = "fp32 loops";
     capability_.dtypes = {Dtype::fp16, Dtype::bf16, Dtype::fp32};
-    capability_.bitwise_batch = capability_.bitwise_gqa = capability_.bitwise_layout = true;
+    capability_.bitwise_batch = capability_.bitwise_gqa = capability_.bitwise_layout = bitwise;
   }
 
   const Capability& capability() const override { return capability_; }

@@ -69,13 +69,13 @@ INSTANTIATE_TEST_SUITE_P(Properties, EveryProperty, testing::ValuesIn([] {
                          }()),
                          [](const auto& p) { return std::string(p.param->name); });
 
-// Two right kernels, one that declares every bitwise equality and one that does not.
+// Right kernels, with and without a declaration that relations hold bit for bit.
 TEST_P(EveryProperty, AccusesNoRightKernel) {
-  NaiveKernel naive;
+  NaiveKernel bitwise, within_budget(Fault::none, false);
   const std::unique_ptr<Kernel> cpu = make_kernel("cpu");
   ForwardBuffers buffers;
   int applied = 0;
-  for (Kernel* kernel : {static_cast<Kernel*>(&naive), cpu.get()})
+  for (Kernel* kernel : {static_cast<Kernel*>(&bitwise), static_cast<Kernel*>(&within_budget), cpu.get()})
     for (std::uint64_t k = 0; k < 300; ++k) {
       const Case c = generate_case(11, k, {64, 1 << 17, 2048});
       if (!GetParam()->applies(c)) continue;
@@ -134,11 +134,13 @@ INSTANTIATE_TEST_SUITE_P(Properties, EverySight, testing::Range(std::size_t{0}, 
 
 TEST_P(EverySight, SeesItsFaultAndNothingInTheRightKernel) {
   const Sight& sight = sights()[GetParam()];
-  NaiveKernel right, wrong(sight.fault);
-  EXPECT_EQ(run_property(sight.property, right, sight.c).status, Status::passed) << command_line(sight.c);
-  const Verdict verdict = run_property(sight.property, wrong, sight.c);
-  EXPECT_NE(verdict.status, Status::passed) << verdict.error_over_budget << " " << command_line(sight.c);
-  EXPECT_GT(verdict.error_over_budget, 1);
+  for (const bool bitwise : {true, false}) {
+    NaiveKernel right(Fault::none, bitwise), wrong(sight.fault, bitwise);
+    EXPECT_EQ(run_property(sight.property, right, sight.c).status, Status::passed) << command_line(sight.c);
+    const Verdict verdict = run_property(sight.property, wrong, sight.c);
+    EXPECT_NE(verdict.status, Status::passed) << verdict.error_over_budget << " " << command_line(sight.c);
+    EXPECT_GT(verdict.error_over_budget, 1);
+  }
 }
 
 TEST(Properties, StatusesSayWhatHappened) {

@@ -29,6 +29,7 @@ struct CampaignOptions {
   bool progress = false;          // a line to stderr each second (every 5 s where that is no terminal)
   Budget budget;
   ShrinkLimits shrink;
+  double max_shrink_seconds = 20;  // over all of them; those it leaves out are listed as they were found
 
   /// Throws InvalidInput naming cases, time, shard, threads or max-failed.
   void validate() const;

@@ -60,6 +60,7 @@ class Run {
       Progress progress(options_.progress, mine_, options_.time_seconds);
       std::vector<std::jthread> workers;
       running_ = threads;
+      workers.reserve(static_cast<std::size_t>(threads) + 1);
       for (int i = 0; i < threads; ++i) workers.emplace_back([this] { work(); });
       wait(progress);
       result_.seconds = seconds_since(start_);

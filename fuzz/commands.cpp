@@ -43,6 +43,7 @@ int exit_code_of(const CheckOptions& options, const CheckResult& result) {
 
 CommandResult::CommandResult() : json(std::make_unique<nlohmann::ordered_json>()) {}
 CommandResult::CommandResult(CommandResult&&) noexcept = default;
+CommandResult& CommandResult::operator=(CommandResult&&) noexcept = default;
 CommandResult::~CommandResult() = default;
 
 CommandResult fuzz_command(const CampaignOptions& options) {

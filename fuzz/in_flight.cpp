@@ -27,6 +27,8 @@ struct Slot {
 
   Slot();
   ~Slot();
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
 };
 
 std::mutex slots_mutex;

@@ -114,9 +114,9 @@ Verdict batch(Trial& trial) {
   const Inputs& own = trial.inputs();
   Verdict verdict;
   for (const std::int64_t b : {last, std::int64_t{0}}) {
-    const Verdict one = same_answer(trial, "a batch = its members", variation,
-                                    {members(own.q, b, 1), members(own.k, b, 1), members(own.v, b, 1)},
-                                    trial.kernel().capability().bitwise_batch, b);
+    Verdict one = same_answer(trial, "a batch = its members", variation,
+                              {members(own.q, b, 1), members(own.k, b, 1), members(own.v, b, 1)},
+                              trial.kernel().capability().bitwise_batch, b);
     if (one.status != Status::passed) return one;
     if (verdict.rule.empty() || one.error_over_budget > verdict.error_over_budget) verdict = one;
   }

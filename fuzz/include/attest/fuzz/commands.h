@@ -14,6 +14,9 @@ namespace attest {
 struct CommandResult {
   CommandResult();
   CommandResult(CommandResult&&) noexcept;
+  CommandResult& operator=(CommandResult&&) noexcept;
+  CommandResult(const CommandResult&) = delete;
+  CommandResult& operator=(const CommandResult&) = delete;
   ~CommandResult();
 
   /// 0 pass, 1 the kernel is wrong, 4 it crashed or hung, 77 it takes none of this, 130 interrupted; 4 before 1 before

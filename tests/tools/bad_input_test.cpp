@@ -1,0 +1,165 @@
+// What a user can get wrong: each row ends with its exit status and one line that names field, value and limit, and
+// leaves nothing behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+struct BadInput {
+  std::vector<std::string> arguments;
+  int exit_code;
+  std::string line;  // of stderr, whole, without "attest: " and the newline
+};
+
+std::ostream& operator<<(std::ostream& out, const BadInput& bad) {
+  for (const std::string& argument : bad.arguments) out << argument << ' ';
+  return out;
+}
+
+const std::string models =
+    "bert-base, bert-large, falcon-7b, llama-3-70b, llama-3-8b, mistral-7b, qwen-2.5-72b, qwen-2.5-7b, "
+    "vit-b-16, vit-h-14, vit-l-16";
+
+const BadInput bad_inputs[] = {
+    // the command line itself
+    {{}, 2, "command: '' is none of check, fuzz, predict, reference, mutants, kernels, devices, plans, models, doctor"},
+    {{"predcit"}, 2, "command: 'predcit' is no command; did you mean predict?; see attest --help"},
+    {{"tune"}, 2, "command: 'tune' is no command; see attest --help"},
+    {{"--jsn", "-"}, 2, "command line: '--jsn' is no flag that stands before a command; see attest --help"},
+    {{"predict", "--sequlen-q", "5"},
+     2,
+     "command line: '--sequlen-q' is no flag of 'attest predict'; did you mean --seqlen-q?"},
+    {{"predict", "--seqlen-q=5", "7"}, 2, "command line: '7' is no flag of 'attest predict'"},
+    {{"predict", "--batch", "2", "--batch", "3"}, 2, "batch: '2' and '3' were both given; a flag may be given once"},
+    {{"predict", "--batch"}, 2, "batch: nothing follows --batch, which takes one value"},
+    {{"predict", "--dtype", "--causal"}, 2, "dtype: '--causal' is a flag, where a value was expected"},
+    {{"check", "--dry-run=yes"}, 2, "dry_run: 'yes' is a value, and --dry-run takes none"},
+    {{"predict", "--json", ""}, 2, "json: '' is neither a file nor -"},
+
+    // numbers
+    {{"predict", "--batch", "0"}, 2, "batch: 0 is outside 1 to 1048576"},
+    {{"predict", "--batch", "-1"}, 2, "batch: -1 is outside 1 to 1048576"},
+    {{"predict", "--seqlen-q", "-5"}, 2, "seqlen_q: -5 is outside 0 to 67108864"},
+    {{"predict", "--seqlen-k", "67108865"}, 2, "seqlen_k: 67108865 is outside 0 to 67108864"},
+    {{"predict", "--seqlen-q", "99999999999999999999"},
+     2,
+     "seqlen_q: 99999999999999999999 is outside -9223372036854775808 to 9223372036854775807"},
+    {{"predict", "--headdim", "64x"},
+     2,
+     "headdim: '64x' is not an integer from -9223372036854775808 to 9223372036854775807"},
+    {{"predict", "--headdim", "257"}, 2, "headdim: 257 is outside 1 to 256"},
+    {{"predict", "--headdim-v", "0"}, 2, "headdim_v: 0 is outside 1 to 256"},
+    {{"predict", "--nheads", "8", "--nheads-k", "3"}, 2, "nheads: 8 is not a multiple of nheads_k = 3"},
+    {{"predict", "--nheads", "65537"}, 2, "nheads: 65537 is outside 1 to 65536"},
+    {{"predict", "--batch", "1048576", "--nheads", "65536", "--seqlen-q", "67108864"},
+     2,
+     "q: 1048576 x 67108864 x 65536 x 64 elements are 2^40 or more, the most a tensor may have"},
+    {{"predict", "--softmax-scale", "nan"}, 2, "softmax_scale: 'nan' is not a finite number"},
+    {{"predict", "--softmax-scale", "1e30"}, 2, "softmax_scale: 1e+30 is not a finite number of magnitude up to 2^20"},
+    {{"predict", "--window", "3"}, 2, "window: '3' is not two integers of 64 bits with a comma between, such as 128,0"},
+    {{"predict", "--window", "-2,0"}, 2, "window_left: -2 is outside -1 to 1073741824"},
+    {{"predict", "--seed", "-1"}, 2, "seed: '-1' is not an integer from 0 to 18446744073709551615"},
+    {{"predict", "--base-offset", "-1"}, 2, "base_offset: -1 is outside 0 to 1048576"},
+    {{"fuzz", "--cases", "0"}, 2, "cases: 0 is outside 1 to 9223372036854775807"},
+    {{"fuzz", "--time", "5d"},
+     2,
+     "time: '5d' is not a time such as 500ms, 60s, 30m or 8h, more than 0 and at most 168h"},
+    {{"fuzz", "--shard", "4/4"}, 2, "shard: '4/4' is not I/N with 0 <= I < N, such as 0/4"},
+    {{"fuzz", "--threads", "0"}, 2, "threads: 0 is outside 1 to 1024"},
+    {{"check", "--diffs", "-1"}, 2, "diffs: -1 is outside 0 to 9223372036854775807"},
+
+    // words
+    {{"predict", "--dtype", "fp64"}, 2, "dtype: 'fp64' is none of fp16, bf16, fp32"},
+    {{"predict", "--causal=upper"}, 2, "causal: 'upper' is none of none, bottom-right, top-left"},
+    {{"predict", "--inputs", "uniform"},
+     2,
+     "inputs: 'uniform' is none of normal, large, shift, zero_q, one_v, one_hot_v"},
+    {{"predict", "--layout", "sbhd"}, 2, "layout: 'sbhd' is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]"},
+    {{"predict", "--device", "h10"}, 2, "device: 'h10' is none of a100, h100, h200, rtx4090; did you mean h100?"},
+    {{"predict", "--plan", "fa2x"}, 2, "plan: 'fa2x' is none of attest, fa2; did you mean fa2?"},
+    {{"predict", "--model", "lama-3-70b", "--seqlen", "5"},
+     2,
+     "model: 'lama-3-70b' is none of " + models + "; did you mean llama-3-70b?"},
+
+    // contradictions
+    {{"predict", "--case", "{}", "--batch", "2"}, 2, "batch: '2' contradicts --case, which gives this field already"},
+    {{"predict", "--case", "{}", "--seed", "2"}, 2, "seed: '2' contradicts --case, which gives this field already"},
+    {{"predict", "--case", "{}", "--model", "bert-base"},
+     2,
+     "model: 'bert-base' contradicts --case, which gives this field already"},
+    {{"predict", "--model", "bert-base", "--seqlen", "8", "--headdim", "32"},
+     2,
+     "headdim: '32' contradicts --model, which gives this field already"},
+    {{"predict", "--model", "bert-base"}, 2, "model: 'bert-base' needs --seqlen N, its tokens"},
+    {{"predict", "--seqlen", "8"}, 2, "seqlen: '8' goes with --model; otherwise give --seqlen-q and --seqlen-k"},
+
+    // cases as JSON and files
+    {{"predict", "--case", "{"}, 2, "case: 1 bytes are not JSON: malformed at byte 2"},
+    {{"predict", "--case", R"({"batch": "2"})"}, 2, R"(batch: "2" is not an integer of 64 bits)"},
+    {{"predict", "--case", R"({"batch": 1e300})"}, 2, "batch: 1e+300 is not an integer of 64 bits"},
+    {{"predict", "--case", R"({"bach": 2})"}, 2, "bach: 2 is no field of a case"},
+    {{"predict", "--case", R"({"schema": "attest/case/9"})"},
+     2,
+     "schema: 'attest/case/9' is not 'attest/case/1', the one this version reads"},
+    {{"predict", "--case", "missing.json"}, 2, "case: 'missing.json' does not exist"},
+    {{"predict", "--case", "."}, 2, "case: '.' is not a regular file"},
+    {{"predict", "--case", "truncated.json"}, 2, "case: 12 bytes are not JSON: malformed at byte 13"},
+    {{"predict", "--case", ""}, 2, "case: '' is neither a file nor a JSON object"},
+    {{"predict", "--device", "truncated.json"},
+     2,
+     "device: 12 bytes are not JSON: malformed or cut off at byte 13 (in truncated.json)"},
+    {{"predict", "--device", "missing.json"}, 3, "device: missing.json cannot be read"},
+    {{"predict", "--device", "./"}, 3, "device: ./ cannot be read"},
+
+    // arrays
+    {{"reference"}, 2, "out: '' is no folder; --out DIR says where the arrays go"},
+    {{"reference", "--q", "truncated.json", "--out", "o"},
+     2,
+     "q: 'truncated.json' is given without the others of --q, --k, --v"},
+    {{"reference", "--q", "truncated.json", "--k", "x", "--v", "x", "--out", "o"},
+     2,
+     "q: 'truncated.json' is not a .npy file"},
+    {{"reference", "--q", "x", "--k", "x", "--v", "x", "--seed", "1", "--out", "o"},
+     2,
+     "seed: '1' contradicts --q, --k, --v, which are the inputs"},
+
+    // outputs
+    {{"predict", "--json", "missing/x.json"}, 3, "'missing/x.json': cannot be written: No such file or directory"},
+    {{"predict", "--json", "."}, 3, "'.': cannot be written: it is a folder"},
+    {{"predict", "--json", "truncated.json/x"}, 3, "'truncated.json/x': cannot be written: Not a directory"},
+    {{"fuzz", "--time", "8h", "--json", "missing/x.json"},
+     3,
+     "'missing/x.json': cannot be written: No such file or directory"},
+    {{"reference", "--out", "truncated.json"}, 3, "'truncated.json': cannot be made: Not a directory"},
+};
+
+class BadInputTest : public ::testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, OneLineAndNothingWritten) {
+  const Folder folder;
+  folder.write("truncated.json", R"({"batch": 2,)");
+  const Ran ran = run_attest(GetParam().arguments, folder);
+  EXPECT_EQ(ran.exit_code, GetParam().exit_code);
+  EXPECT_EQ(ran.err, "attest: " + GetParam().line + "\n");
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(folder.files(), std::vector<std::string>{"truncated.json"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, BadInputTest, ::testing::ValuesIn(bad_inputs));
+
+TEST(BadInput, AFullDiskLeavesTheOldFile) {
+  const Folder folder;
+  const Ran ran = run_attest({"doctor", "--json", "/dev/full"}, folder);
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.err, "attest: '/dev/full': cannot be written: No space left on device\n");
+}
+
+}  // namespace
+}  // namespace attest::tools

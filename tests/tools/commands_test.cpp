@@ -1,0 +1,166 @@
+// Every command's results: the JSON that scripts depend on, and where it goes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "npy.h"
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+struct CommandKeys {
+  std::vector<std::string> arguments;  // quick ones, which pass
+  std::vector<std::string> keys;       // at least these
+};
+
+const CommandKeys command_keys[] = {
+    {{"predict", "--seqlen-q", "256", "--seqlen-k", "256"},
+     {"dram_read_bytes",
+      "dram_write_bytes",
+      "compulsory_bytes",
+      "sm_read_bytes",
+      "sm_write_bytes",
+      "l2_read_bytes",
+      "smem_wavefronts",
+      "smem_wavefronts_ideal",
+      "smem_bytes_per_cta",
+      "registers_per_thread",
+      "spill_bytes_per_thread",
+      "ctas_per_sm",
+      "cycles",
+      "time_us",
+      "flops",
+      "exp_count",
+      "kernels",
+      "hbm_reduction_vs_unfused",
+      "bound",
+      "case",
+      "plan",
+      "device"}},
+    {{"reference", "--seqlen-q", "3", "--seqlen-k", "5", "--out", "truth"}, {"case", "inputs", "files"}},
+    {{"devices"}, {"devices"}},
+    {{"plans"}, {"plans", "device", "dtype"}},
+    {{"models"}, {"models"}},
+    {{"doctor"}, {"version", "compiler", "build_type", "openmp_threads", "libraries", "cuda_driver", "nvcc", "gpus"}},
+};
+
+class CommandsTest : public ::testing::TestWithParam<CommandKeys> {};
+
+TEST_P(CommandsTest, JsonAloneOnStdout) {
+  const Folder folder;
+  std::vector<std::string> arguments = GetParam().arguments;
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Ran ran = run_attest(arguments, folder);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json.at("schema"), "attest/" + arguments[0] + "/1");
+  for (const std::string& key : GetParam().keys) EXPECT_TRUE(json.contains(key)) << key;
+}
+
+TEST_P(CommandsTest, JsonInAFileAndTextOnStdout) {
+  const Folder folder;
+  std::vector<std::string> arguments = GetParam().arguments;
+  arguments.insert(arguments.end(), {"--json", "result.json"});
+  folder.write("result.json", "what was there before");
+  const Ran ran = run_attest(arguments, folder);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(Json::parse(folder.read("result.json")).at("schema"), "attest/" + arguments[0] + "/1");
+  EXPECT_FALSE(ran.out.empty());
+  EXPECT_FALSE(Json::accept(ran.out));
+  for (const std::string& file : folder.files()) EXPECT_EQ(file.find(".part"), std::string::npos) << file;
+}
+
+TEST_P(CommandsTest, HelpNamesItsFlags) {
+  const Folder folder;
+  const Ran ran = run_attest({GetParam().arguments[0], "--help"}, folder);
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_NE(ran.out.find("--json FILE|-"), std::string::npos);
+  EXPECT_NE(ran.out.find("Examples:\n  attest " + GetParam().arguments[0]), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, CommandsTest, ::testing::ValuesIn(command_keys),
+                         [](const auto& row) { return row.param.arguments[0]; });
+
+TEST(Commands, HelpListsThemAll) {
+  const Folder folder;
+  const Ran ran = run_attest({"--help"}, folder);
+  EXPECT_EQ(ran.exit_code, 0);
+  std::set<std::string> tested;
+  for (const CommandKeys& command : command_keys) tested.insert(command.arguments[0]);
+  // "Subcommands:" lines are "  name   summary": every one of them has a row above.
+  std::size_t at = ran.out.find("Subcommands:\n");
+  ASSERT_NE(at, std::string::npos);
+  at = ran.out.find('\n', at) + 1;
+  std::size_t listed = 0;
+  for (; ran.out.compare(at, 2, "  ") == 0; at = ran.out.find('\n', at) + 1, ++listed) {
+    const std::string name = ran.out.substr(at + 2, ran.out.find(' ', at + 2) - at - 2);
+    EXPECT_TRUE(tested.contains(name)) << name;
+  }
+  EXPECT_EQ(listed, tested.size());
+}
+
+TEST(Commands, Version) {
+  const Folder folder;
+  EXPECT_EQ(run_attest({"--version"}, folder).out, "attest " ATTEST_VERSION "\n");
+}
+
+TEST(Commands, ReferenceReadsItsOwnArrays) {
+  const Folder folder;
+  ASSERT_EQ(run_attest({"reference", "--batch", "2", "--nheads", "4", "--nheads-k", "2", "--seqlen-q", "3",
+                        "--seqlen-k", "5", "--headdim", "8", "--headdim-v", "4", "--causal", "--out", "drawn"},
+                       folder)
+                .exit_code,
+            0);
+  const Ran again = run_attest(
+      {"reference", "--causal", "--q", "drawn/q.npy", "--k", "drawn/k.npy", "--v", "drawn/v.npy", "--out", "read"},
+      folder);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const NpyArray o = parse_npy("o", "o.npy", folder.read("read/o.npy"));
+  const NpyArray lse = parse_npy("lse", "lse.npy", folder.read("read/lse.npy"));
+  EXPECT_EQ(o.shape, (std::vector<std::int64_t>{2, 3, 4, 4}));
+  EXPECT_EQ(lse.shape, (std::vector<std::int64_t>{2, 4, 3}));
+  EXPECT_EQ(folder.read("read/o.npy"), folder.read("drawn/o.npy"));
+  EXPECT_EQ(folder.read("read/lse.npy"), folder.read("drawn/lse.npy"));
+  EXPECT_EQ(folder.files(), (std::vector<std::string>{"drawn/k.npy", "drawn/lse.npy", "drawn/o.npy", "drawn/q.npy",
+                                                      "drawn/v.npy", "read/lse.npy", "read/o.npy"}));
+}
+
+// By hand: two keys with scores 0 and ln 3, so weights 1/4 and 3/4, and LSE = ln 4.
+TEST(Commands, ReferenceOnArraysOfSomebodyElse) {
+  const Folder folder;
+  folder.write("q.npy", npy_bytes({1, 1, 1, 1}, {1}));
+  folder.write("k.npy", npy_bytes({1, 2, 1, 1}, {0, 1.0986122886681098}));
+  folder.write("v.npy", npy_bytes({1, 2, 1, 1}, {4, 8}));
+  const Ran ran = run_attest({"reference", "--q", "q.npy", "--k", "k.npy", "--v", "v.npy", "--out", "."}, folder);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NEAR(parse_npy("o", "o.npy", folder.read("o.npy")).values.at(0), 7, 1e-14);
+  EXPECT_NEAR(parse_npy("lse", "lse.npy", folder.read("lse.npy")).values.at(0), 1.3862943611198906, 1e-15);
+}
+
+TEST(Commands, ReferenceRefusesShapesByName) {
+  const Folder folder;
+  folder.write("a.npy", npy_bytes({1, 1, 1, 1}, {1}));
+  folder.write("b.npy", npy_bytes({1, 1, 1, 2}, {1, 2}));
+  folder.write("c.npy", npy_bytes({1, 2}, {1, 2}));
+  const auto refusal = [&](const std::string& q, const std::string& k, std::vector<std::string> more) {
+    more.insert(more.begin(), {"reference", "--q", q, "--k", k, "--v", "a.npy", "--out", "truth"});
+    const Ran ran = run_attest(more, folder);
+    EXPECT_EQ(ran.exit_code, 2);
+    return ran.err;
+  };
+  EXPECT_EQ(refusal("a.npy", "b.npy", {}), "attest: k: shape (1, 1, 1, 2) has headdim = 2, which is 1 elsewhere\n");
+  EXPECT_EQ(refusal("a.npy", "a.npy", {"--batch", "3"}),
+            "attest: q: shape (1, 1, 1, 1) has batch = 1, which is 3 elsewhere\n");
+  EXPECT_EQ(refusal("c.npy", "a.npy", {}),
+            "attest: q: shape (1, 2) has 2 extents, not the 4 of (batch, seqlen_q, nheads, headdim)\n");
+  EXPECT_EQ(folder.files(), (std::vector<std::string>{"a.npy", "b.npy", "c.npy"}));
+}
+
+}  // namespace
+}  // namespace attest::tools

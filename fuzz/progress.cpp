@@ -25,8 +25,10 @@ void Progress::show(double seconds, std::uint64_t done, std::uint64_t failed) {
   const double rate = static_cast<double>(done) / seconds;
   double left = rate > 0 ? static_cast<double>(cases_ - done) / rate : 0;
   if (time_seconds_ > 0) left = std::min(left, std::max(0.0, time_seconds_ - seconds));
-  fmt::print(stderr, "{}{} of {} cases, {:.0f} a second, {:.0f} s left, {} failed{}", terminal_ ? "\r\033[K" : "", done,
-             cases_, rate, left, failed, terminal_ ? "" : "\n");
+  // With a limit of time alone, the number of cases is one that nobody reaches.
+  const bool counted = cases_ < std::uint64_t{1} << 62;
+  fmt::print(stderr, "{}{}{} cases, {:.0f} a second, {:.0f} s left, {} failed{}", terminal_ ? "\r\033[K" : "", done,
+             counted ? fmt::format(" of {}", cases_) : "", rate, left, failed, terminal_ ? "" : "\n");
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -4,8 +4,12 @@
 
 namespace attest::tools {
 
+Command check_command();
+Command fuzz_command();
 Command predict_command();
 Command reference_command();
+Command mutants_command();
+Command kernels_command();
 Command devices_command();
 Command plans_command();
 Command models_command();

@@ -84,6 +84,20 @@ const BadInput bad_inputs[] = {
     {{"predict", "--layout", "sbhd"}, 2, "layout: 'sbhd' is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]"},
     {{"predict", "--device", "h10"}, 2, "device: 'h10' is none of a100, h100, h200, rtx4090; did you mean h100?"},
     {{"predict", "--plan", "fa2x"}, 2, "plan: 'fa2x' is none of attest, fa2; did you mean fa2?"},
+    {{"fuzz", "--kernel", "gpu"}, 2, "kernel: 'gpu' is none of cpu, mutant; did you mean cpu?"},
+    {{"fuzz", "--kernel", "cpu:tile_q=64"},
+     2,
+     "kernel: 'tile_q=64' sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait"},
+    {{"check", "--kernel", "cpu:tile_m=3"},
+     2,
+     "kernel: tile_m=3,tile_n=128,warps=2,stages=1 makes no kernel: tile_m is no multiple of 16 rows a warp, up to "
+     "512"},
+    {{"check", "--kernel", "mutant:0"}, 2, "kernel: 'mutant:0' is no mutant; see attest mutants"},
+    {{"check", "--property", "refrence"},
+     2,
+     "property: 'refrence' is none of hazards, reference, zero_q, one_v, one_hot_v, shift, gqa, batch, "
+     "key_permutation, "
+     "layout; did you mean reference?"},
     {{"predict", "--model", "lama-3-70b", "--seqlen", "5"},
      2,
      "model: 'lama-3-70b' is none of " + models + "; did you mean llama-3-70b?"},

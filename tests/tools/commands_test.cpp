@@ -20,6 +20,11 @@ struct CommandKeys {
 };
 
 const CommandKeys command_keys[] = {
+    {{"check", "--seqlen-q", "3", "--seqlen-k", "5", "--diffs", "2"}, {"kernel", "case", "verdicts"}},
+    {{"fuzz", "--cases", "20"},
+     {"kernel", "cases", "passed", "failed", "unsupported", "seed", "seconds", "failures", "shard"}},
+    {{"mutants", "--only", "no-wait-*"}, {"mutants"}},
+    {{"kernels"}, {"kernels"}},
     {{"predict", "--seqlen-q", "256", "--seqlen-k", "256"},
      {"dram_read_bytes",
       "dram_write_bytes",

@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 namespace attest::tools {
 namespace {
@@ -54,7 +57,7 @@ void Folder::write(const std::string& name, const std::string& bytes) const {
 
 std::string Folder::read(const std::string& name) const { return read_bytes(path_ / name); }
 
-Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder) {
+Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, double interrupt_seconds) {
   const Folder streams;
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
@@ -68,6 +71,10 @@ Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder) 
     argv.push_back(nullptr);
     ::execv(ATTEST_PROGRAM, argv.data());
     ::_exit(127);
+  }
+  if (interrupt_seconds > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(interrupt_seconds));
+    ::kill(child, SIGINT);
   }
   int status = 0;
   if (::waitpid(child, &status, 0) != child) throw std::runtime_error("cannot wait");

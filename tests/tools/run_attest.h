@@ -29,8 +29,9 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// `attest arguments...` with `folder` as its working directory and nothing on stdin.
-Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder);
+/// `attest arguments...` with `folder` as its working directory and nothing on stdin; SIGINT after `interrupt_seconds`,
+/// if that is not 0.
+Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, double interrupt_seconds = 0);
 
 /// The words of a line without quotes, such as command_line() prints.
 std::vector<std::string> words(const std::string& line);

@@ -1,0 +1,15 @@
+// --kernel, of every command that runs one.
+#pragma once
+#include <string>
+
+#include "flags.h"
+
+namespace attest::tools {
+
+void declare_kernel_flag(Flags& flags);
+
+/// What --kernel says, "cpu" where it is not given. Throws InvalidInput for a name that no kernel has, with the
+/// nearest.
+std::string read_kernel(const Flags& flags);
+
+}  // namespace attest::tools

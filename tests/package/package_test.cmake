@@ -15,11 +15,17 @@ run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR} -DC
     -DCMAKE_PREFIX_PATH=${WORK_DIR}/elsewhere)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/consumer)
-if(NOT output MATCHES "seqlen_q: -5 is outside")
+if(NOT output STREQUAL "lse 1\nbytes 1\ncases 1\nseqlen_q: -5 is outside 0 to 67108864\n")
   message(FATAL_ERROR "the consumer printed: ${output}")
 endif()
 
 run(${WORK_DIR}/elsewhere/bin/attest --version)
 if(NOT output MATCHES "^attest [0-9]+\\.[0-9]+\\.[0-9]+\n$")
   message(FATAL_ERROR "attest --version printed: ${output}")
+endif()
+
+run(${WORK_DIR}/elsewhere/bin/attest predict --device ${WORK_DIR}/elsewhere/share/attest/devices/a100.json --model
+    ${WORK_DIR}/elsewhere/share/attest/models/bert-base.json --seqlen 512)
+if(NOT output MATCHES "NVIDIA A100")
+  message(FATAL_ERROR "attest predict printed: ${output}")
 endif()

@@ -14,7 +14,9 @@ namespace {
 struct CtaShape {
   int key_tiles, missing_keys;  // rows that its last key tile lacks
   int q_rows;
-  auto operator<=>(const CtaShape&) const = default;
+  friend bool operator<(const CtaShape& a, const CtaShape& b) {
+    return std::tie(a.key_tiles, a.missing_keys, a.q_rows) < std::tie(b.key_tiles, b.missing_keys, b.q_rows);
+  }
 };
 
 std::map<CtaShape, std::int64_t> shapes_of_head(const Problem& p, const KernelPlan& plan) {

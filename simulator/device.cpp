@@ -100,9 +100,11 @@ DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
   device.description = reader.text(json, "description", "description");
   const JsonReader::Json& entries = reader.member(json, "fields", "fields");
   if (!entries.is_object()) reader.refuse("fields", entries.dump(), "must be an object");
-  for (const auto& [key, value] : entries.items())
+  for (const auto& item : entries.items()) {
+    const std::string& key = item.key();
     if (std::none_of(std::begin(fields), std::end(fields), [&](const Field& f) { return f.name == key; }))
       reader.refuse(key, "unknown field;", "remove it or correct its name");
+  }
   for (const Field& field : fields) read_field(reader, entries, field, device);
   check_whole(reader, device);
   return device;

@@ -86,9 +86,9 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, int cta
   const bool all = tiles <= events && grid.ctas <= options.max_events / 10;
   r.ctas = all ? grid.ctas : std::min(grid.ctas, std::max(2 * slots, affordable));
 
-  const double lines_a_tile =
-      static_cast<double>(grid.plan.tile_n * grid.key_row_bytes() / LineSampler::line_bytes + grid.spill_lines());
-  const double accesses = std::min(tiles, static_cast<double>(r.ctas) * average) * lines_a_tile;
+  const std::int64_t lines_a_tile =
+      grid.plan.tile_n * grid.key_row_bytes() / LineSampler::line_bytes + grid.spill_lines();
+  const double accesses = std::min(tiles, static_cast<double>(r.ctas) * average) * static_cast<double>(lines_a_tile);
   const std::int64_t all_sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * LineSampler::line_bytes);
   const auto most = static_cast<double>(options.max_line_accesses);
   r.sampling = options.sampling != 0 ? options.sampling : 8;
@@ -105,9 +105,9 @@ double extrapolated_reads(const Grid& grid, const DeviceSpec& device, std::int64
   double keys = exact_first + again_bytes * scale;
   if (heads_read_afresh(grid, device)) {
     // the first reads of the part are a later head's misses too; of a part of one head only the heads are known
-    const bool whole_heads = simulated_ctas >= 2 * grid.q_tiles;
-    const double afresh =
-        whole_heads ? first_key_bytes * scale : exact_first * static_cast<double>(grid.p.nheads / grid.p.nheads_k);
+    const bool whole_heads = simulated_ctas >= std::int64_t{2} * grid.q_tiles;
+    const std::int64_t heads_a_key_head = grid.p.nheads / grid.p.nheads_k;
+    const double afresh = whole_heads ? first_key_bytes * scale : exact_first * static_cast<double>(heads_a_key_head);
     keys = std::max(exact_first, afresh) + again_bytes * scale;
   }
   return std::min(grid.q_read_bytes + keys, std::max(grid.first_read_bytes, grid.sm_read_bytes));

@@ -11,7 +11,7 @@ L2Cache::L2Cache(int partitions, int sets, int ways, int dirty_ways)
       sets_per_partition_(sets),
       ways_(ways),
       dirty_ways_(dirty_ways),
-      sets_(static_cast<std::size_t>(partitions * sets)) {}
+      sets_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets)) {}
 
 int L2Cache::find(const Set& set, std::uint32_t tag) const {
   // without an early exit, so that the compiler compares eight tags at a time; ways past `used` are left out below

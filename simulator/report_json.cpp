@@ -1,3 +1,4 @@
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "attest/simulator/report.h"
@@ -9,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 /// A count as a whole number where a double holds it exactly.
 Json whole(double x) {
-  if (x >= 0 && x < 0x1p53) return static_cast<std::int64_t>(x + 0.5);
+  if (x >= 0 && x < 0x1p53) return std::llround(x);
   return x;
 }
 

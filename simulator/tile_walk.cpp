@@ -118,7 +118,7 @@ void Walk::start(Slot& slot, std::int64_t cta) {
   // local memory belongs to a place on the SM, and CTAs that follow each other there take the places in turn
   const int places = spill_places();
   const int place = spill_turn_[static_cast<std::size_t>(slot.sm)]++ % places;
-  auto& spill = spill_[static_cast<std::size_t>(slot.sm * places + place)];
+  auto& spill = spill_[static_cast<std::size_t>(std::int64_t{slot.sm} * places + place)];
   const std::int64_t bytes = grid_.spill_lines() * LineSampler::line_bytes;
   const std::int64_t address = grid_.spill_base + (std::int64_t{slot.sm} * places + place) * bytes;
   if (spill.empty())
@@ -154,7 +154,7 @@ double Walk::merged_share(std::size_t index, std::int64_t what, double now, doub
   for (int other = first; other < std::min(first + group, sms); ++other) {
     if (other == sm) continue;
     for (int i = 0; i < ctas_per_sm_; ++i) {
-      const Slot& s = slots_[static_cast<std::size_t>(i * sms + other)];
+      const Slot& s = slots_[static_cast<std::size_t>(std::int64_t{i} * sms + other)];
       if (s.last_read == what)
         share = std::min(share, second_request_share(now - s.last_time, s.last_time <= first_read));
     }
@@ -203,8 +203,8 @@ void Walk::finish(Slot& slot) {
 void Walk::simulate() {
   const auto sms = static_cast<int>(device_.num_sms);
   spill_turn_.assign(static_cast<std::size_t>(sms), 0);
-  spill_.resize(static_cast<std::size_t>(sms * spill_places()));
-  slots_.resize(static_cast<std::size_t>(sms * ctas_per_sm_));
+  spill_.resize(static_cast<std::size_t>(std::int64_t{sms} * spill_places()));
+  slots_.resize(static_cast<std::size_t>(std::int64_t{sms} * ctas_per_sm_));
   std::vector<int> active(static_cast<std::size_t>(sms), 0);
   using Event = std::pair<double, int>;  // when, and which slot
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;

@@ -16,7 +16,8 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device) {
   const double v = key_rows * static_cast<double>(p.headdim_v) * bytes;
   const double o = heads * static_cast<double>(p.seqlen_q * p.headdim_v) * bytes;
   cost.matrix_bytes = pairs * bytes;
-  const bool stays = cost.matrix_bytes <= static_cast<double>(device.l2_bytes / device.l2_partitions);
+  const std::int64_t partition_bytes = device.l2_bytes / device.l2_partitions;
+  const bool stays = cost.matrix_bytes <= static_cast<double>(partition_bytes);
   const double read_again = stays ? 0 : cost.matrix_bytes;
   cost.dram_read_bytes = q + k + v + 2 * read_again;
   cost.dram_write_bytes = 2 * cost.matrix_bytes + o;

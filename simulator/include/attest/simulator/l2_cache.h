@@ -49,7 +49,8 @@ class L2Cache {
     int dirty = 0;
   };
   Set& set(int partition, int index) {
-    return sets_[static_cast<std::size_t>(partition * sets_per_partition_ + index)];
+    return sets_[static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) +
+                 static_cast<std::size_t>(index)];
   }
   int find(const Set& set, std::uint32_t tag) const;
   static void touch(Set& set, int at);

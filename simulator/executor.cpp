@@ -12,6 +12,12 @@ namespace {
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
+// Row `row` of a row-major block `width` wide.
+template <class T>
+T* row_of(T* block, int row, int width) {
+  return block + std::ptrdiff_t{row} * width;
+}
+
 }  // namespace
 
 Executor::Executor(const Behaviour& behaviour, Dtype dtype, float softmax_scale)
@@ -26,7 +32,7 @@ Executor::Executor(const Behaviour& behaviour, Dtype dtype, float softmax_scale)
   for (const Operand x : {Operand::q, Operand::k, Operand::v}) {
     auto& slots = smem_[static_cast<std::size_t>(x)];
     slots.resize(static_cast<std::size_t>(x == Operand::q ? 1 : plan_.stages));
-    for (auto& tile : slots) tile.resize(static_cast<std::size_t>(plan_.rows(x) * plan_.columns(x)));
+    for (auto& tile : slots) tile.resize(std::size_t(plan_.rows(x)) * std::size_t(plan_.columns(x)));
   }
   warps_.resize(static_cast<std::size_t>(plan_.num_warps));
   const auto rows = static_cast<std::size_t>(plan_.rows_per_warp());
@@ -128,7 +134,7 @@ void Executor::each_row(const Copy& copy, int w, F f) {
   const int columns = plan_.columns(copy.operand), tile_rows = plan_.rows(copy.operand);
   float* tile = slot(copy.operand, copy.slot);
   for (int first = w * mine; first < tile_rows; first += pass)
-    for (int row = first; row < std::min(first + mine, tile_rows); ++row) f(tile + row * columns, row);
+    for (int row = first; row < std::min(first + mine, tile_rows); ++row) f(row_of(tile, row, columns), row);
 }
 
 void Executor::land(const Copy& copy, int w) {
@@ -162,7 +168,7 @@ void Executor::scores(const Step& step, int w) {
   Warp& warp = warps_[static_cast<std::size_t>(w)];
   if (warp.rows == 0) return;
   const int columns = plan_.columns(Operand::q), n = plan_.tile_n, first = behaviour_.first_summed_column();
-  tile_math::multiply_transposed(slot(Operand::q, 0) + w * plan_.rows_per_warp() * columns + first, columns,
+  tile_math::multiply_transposed(row_of(slot(Operand::q, 0), w * plan_.rows_per_warp(), columns) + first, columns,
                                  slot(Operand::k, step.slot) + first, columns, warp.rows, n, columns - first,
                                  warp.scores.data(), n);
   if (sign_ != 1)
@@ -173,7 +179,7 @@ void Executor::scores(const Step& step, int w) {
 void Executor::mask(const Step& step, Warp& warp) {
   const int n = plan_.tile_n;
   for (int r = 0; r < warp.rows; ++r)
-    behaviour_.mask(program_->work, warp.row0 + r, step.tile * n, warp.scores.data() + r * n, n);
+    behaviour_.mask(program_->work, warp.row0 + r, step.tile * n, row_of(warp.scores.data(), r, n), n);
 }
 
 void Executor::softmax(Warp& warp) {
@@ -181,7 +187,7 @@ void Executor::softmax(Warp& warp) {
   bool rescale = !plan_.lazy_rescale;  // one vote for all rows of the warp
   for (int r = 0; r < warp.rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
-    maxima_[i] = tile_math::max(warp.scores.data() + r * n, n, warp.max[i]);
+    maxima_[i] = tile_math::max(row_of(warp.scores.data(), r, n), n, warp.max[i]);
     rescale |= warp.max[i] == behaviour_.masked_score() || (maxima_[i] - warp.max[i]) * scale_log2_ > 8.0f;
   }
   for (int r = 0; r < warp.rows; ++r) {
@@ -190,11 +196,11 @@ void Executor::softmax(Warp& warp) {
       const float factor = behaviour_.rescale_factor((warp.max[i] - maxima_[i]) * scale_log2_);
       warp.max[i] = maxima_[i];
       for (float& sum : warp.sums[i]) sum *= factor;
-      float* o = warp.output.data() + r * columns;
+      float* o = row_of(warp.output.data(), r, columns);
       for (int c = 0; c < columns; ++c) o[c] *= factor;
     }
     const float shift = warp.max[i] == -infinity ? 0.0f : warp.max[i] * scale_log2_;
-    tile_math::exponentials(warp.scores.data() + r * n, n, scale_log2_, shift, warp.sums[i].data());
+    tile_math::exponentials(row_of(warp.scores.data(), r, n), n, scale_log2_, shift, warp.sums[i].data());
   }
 }
 
@@ -217,7 +223,7 @@ void Executor::finish(Warp& warp) {
     lse_[warp.row0 + r] =
         sum == 0 ? behaviour_.lse_without_keys() : behaviour_.lse_of_log2(warp.max[i] * scale_log2_ + std::log2(sum));
     const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    float* o = warp.output.data() + r * columns;
+    float* o = row_of(warp.output.data(), r, columns);
     for (int c = 0; c < columns; ++c) o[c] *= inverse;
   }
 }
@@ -226,7 +232,7 @@ void Executor::store(const Step& step, const Warp& warp) {
   const HeadView& o = *view_[static_cast<std::size_t>(Operand::o)];
   const int columns = plan_.columns(Operand::o), written = std::min(behaviour_.column_limit(Operand::o), columns);
   for (int r = 0; r < plan_.rows_per_warp() && warp.row0 + r < step.limit; ++r)
-    tile_math::store(dtype_, warp.output.data() + r * columns, written,
+    tile_math::store(dtype_, row_of(warp.output.data(), r, columns), written,
                      o.base + (o.offset + (warp.row0 + r) * o.row_stride) * plan_.element_bytes);
 }
 

@@ -13,7 +13,7 @@ void declare_kernel_flag(Flags& flags) {
 }
 
 std::string read_kernel(const Flags& flags) {
-  const std::string kernel = flags.text("--kernel").value_or("cpu");
+  std::string kernel = flags.text("--kernel").value_or("cpu");
   std::vector<std::string> names = kernel_names();
   names.emplace_back("mutant");
   refuse_unknown("kernel", kernel.substr(0, kernel.find(':')), names);

@@ -172,7 +172,10 @@ TEST(TileWalk, HugeCasesAnswerQuickly) {
     EXPECT_GE(w.dram_read_bytes, w.first_read_bytes);
     EXPECT_LE(w.dram_read_bytes, 1.01 * w.sm_read_bytes);
   }
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 10);
+  [[maybe_unused]] const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+#ifndef __SANITIZE_ADDRESS__  // a sanitised build is several times slower
+  EXPECT_LT(seconds.count(), 10);
+#endif
 }
 
 }  // namespace

@@ -30,13 +30,13 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
     entry["property"] = failure.property;
     entry["status"] = to_string(failure.verdict.status);
     entry["channel"] = failure.verdict.channel;
-    entry["error_over_budget"] = failure.verdict.error_over_budget;  // null: beyond every number (a NaN, an infinity)
     entry["repro"] = failure.repro;
     entry["k"] = failure.k;
     entry["seen"] = failure.seen;
     entry["found"] = to_json(failure.found);
     entry["shrink_runs"] = failure.shrink_runs;
     entry["verdict"] = to_json(failure.verdict);
+    entry["error_over_budget"] = entry["verdict"]["error_over_budget"];
   }
   json["distribution"] = result.census.to_json();
   return json;
@@ -69,6 +69,7 @@ std::string to_text(const CampaignOptions& options, const CampaignResult& result
                         v.channel.empty() ? "" : ", channel " + v.channel, failure.seen, failure.k);
     text += fmt::format("    {}\n    {}\n", describe(v), failure.repro);
   }
+  if (options.distribution) text += "\n" + result.census.to_string();
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/in_flight.h"
@@ -65,10 +66,12 @@ CommandResult check_command(const CheckOptions& options) {
 
 CommandResult mutants_command(const MutantOptions& options) {
   install_crash_handlers();
-  const std::vector<MutantResult> results = run_mutants(forward_mutants(), options);
-  bool all_caught = true;
-  for (const MutantResult& result : results) all_caught = all_caught && result.caught;
-  return make_result(all_caught ? 0 : kernel_wrong, to_text(results), to_json(options, results));
+  const StopOnSignals stop;
+  const MutantResults results = run_mutants(forward_mutants(), options);
+  const bool survived =
+      std::any_of(results.mutants.begin(), results.mutants.end(), [](const MutantResult& r) { return !r.caught; });
+  const int code = survived ? kernel_wrong : results.interrupted ? interrupted : 0;
+  return make_result(code, to_text(results), to_json(options, results));
 }
 
 }  // namespace attest

@@ -7,7 +7,7 @@
 namespace attest {
 namespace {
 
-// Values at which attention kernels were wrong, from the bug reports collected in docs/fuzzing.md.
+// Values at which attention kernels were wrong, from the bugs that docs/fuzzing.md cites and others like them.
 constexpr std::int64_t special_lengths[] = {1, 2, 3, 5, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 448, 1025, 4090};
 constexpr std::int64_t special_residues[] = {0, 1, 63, 64, 65, 127};  // modulo 128
 constexpr std::int64_t special_headdims[] = {1, 8, 16, 32, 40, 64, 72, 80, 96, 100, 128, 192, 256};

@@ -89,13 +89,18 @@ std::string repro_line(std::string_view kernel, std::string_view property, const
 
 void set_in_flight_kernel(std::string_view kernel) { slot().kernel = kernel; }
 
-InFlight::InFlight(std::string_view property, const Case& c) {
+void name_in_flight(std::string_view property, const Case& c) {
   Slot& own = slot();
   const std::string line = repro_line(own.kernel, property, c);
   const std::lock_guard lock(own.mutex);
   const std::size_t length = std::min(line.size(), sizeof own.line - 1);
   std::memcpy(own.line, line.data(), length);
   own.line[length] = '\0';
+}
+
+InFlight::InFlight() {
+  Slot& own = slot();
+  const std::lock_guard lock(own.mutex);
   own.since = Clock::now();
   own.busy = true;
   std::atomic_signal_fence(std::memory_order_release);

@@ -14,7 +14,8 @@ namespace {
 
 bool matches(const std::string& glob, const std::string& text) { return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0; }
 
-MutantResult run_mutant(const Mutant& mutant, const MutantOptions& options) {
+/// None if it was interrupted.
+std::optional<MutantResult> run_mutant(const Mutant& mutant, const MutantOptions& options) {
   CampaignOptions campaign;
   campaign.kernel = "mutant:" + mutant.id;
   campaign.seed = options.seed;
@@ -24,6 +25,7 @@ MutantResult run_mutant(const Mutant& mutant, const MutantOptions& options) {
   campaign.progress = options.progress;
   campaign.max_failed = 1;
   const CampaignResult found = run_campaign([&] { return mutant.make({}); }, campaign);
+  if (found.stopped == Stopped::interrupted && found.failed == 0) return std::nullopt;
   MutantResult result;
   result.mutant = mutant;
   result.caught = found.failed > 0;
@@ -46,27 +48,38 @@ void MutantOptions::validate() const {
     throw InvalidInput("time", fmt::format("{} s", time_seconds), "is outside 0 to 10^7 s");
 }
 
-std::vector<MutantResult> run_mutants(const std::vector<Mutant>& mutants, const MutantOptions& options) {
+MutantResults run_mutants(const std::vector<Mutant>& mutants, const MutantOptions& options) {
   options.validate();
-  std::vector<MutantResult> results;
+  std::vector<const Mutant*> chosen;
   std::vector<std::string> ids;
   for (const Mutant& mutant : mutants) {
     ids.push_back(mutant.id);
-    if (matches(options.only, mutant.id)) results.push_back(run_mutant(mutant, options));
+    if (matches(options.only, mutant.id)) chosen.push_back(&mutant);
   }
-  if (results.empty())
+  if (chosen.empty())
     throw InvalidInput("only", fmt::format("'{}'", options.only),
                        fmt::format("matches none of {}", fmt::join(ids, ", ")));
+  MutantResults results;
+  for (const Mutant* mutant : chosen) {
+    std::optional<MutantResult> result = run_mutant(*mutant, options);
+    if (!result) {
+      results.interrupted = true;
+      break;
+    }
+    results.mutants.push_back(std::move(*result));
+  }
   return results;
 }
 
-nlohmann::ordered_json to_json(const MutantOptions& options, const std::vector<MutantResult>& results) {
+nlohmann::ordered_json to_json(const MutantOptions& options, const MutantResults& all) {
+  const auto& results = all.mutants;
   nlohmann::ordered_json json;
   json["schema"] = "attest/mutants/1";
   json["seed"] = options.seed;
   json["generator_version"] = generator_version;
   json["caught"] = std::count_if(results.begin(), results.end(), [](const MutantResult& r) { return r.caught; });
   json["survived"] = std::count_if(results.begin(), results.end(), [](const MutantResult& r) { return !r.caught; });
+  json["interrupted"] = all.interrupted;
   json["mutants"] = nlohmann::ordered_json::array();
   for (const MutantResult& result : results) {
     nlohmann::ordered_json& entry = json["mutants"].emplace_back();
@@ -80,14 +93,15 @@ nlohmann::ordered_json to_json(const MutantOptions& options, const std::vector<M
     entry["also"] = result.also;
     entry["status"] = to_string(result.failure->verdict.status);
     entry["channel"] = result.failure->verdict.channel;
-    entry["error_over_budget"] = result.failure->verdict.error_over_budget;
+    entry["error_over_budget"] = to_json(result.failure->verdict)["error_over_budget"];
     entry["case"] = to_json(result.failure->minimal);
     entry["detail"] = describe(result.failure->verdict);
   }
   return json;
 }
 
-std::string to_text(const std::vector<MutantResult>& results) {
+std::string to_text(const MutantResults& all) {
+  const auto& results = all.mutants;
   std::string text =
       fmt::format("{:<34} {:>6} {:>7}  {:<30} {}\n", "mutant", "case", "s", "caught by", "smallest case");
   for (const MutantResult& r : results) {
@@ -100,7 +114,8 @@ std::string to_text(const std::vector<MutantResult>& results) {
     text += fmt::format("{:<34} {:>6} {:>7.2f}  {:<30} {}\n", r.mutant.id, r.cases, r.seconds, by, smallest);
   }
   const auto caught = std::count_if(results.begin(), results.end(), [](const MutantResult& r) { return r.caught; });
-  text += fmt::format("{} of {} caught\n", caught, results.size());
+  text += fmt::format("{} of {} caught{}\n", caught, results.size(),
+                      all.interrupted ? ", interrupted before the others" : "");
   return text;
 }
 

@@ -10,7 +10,7 @@
 namespace attest {
 namespace {
 
-Verdict hazard(const std::vector<std::string>& hazards, const Trial& trial) {
+Verdict hazard(const std::vector<std::string>& hazards) {
   Verdict verdict;
   if (hazards.empty()) return verdict;
   verdict.status = Status::hazard;
@@ -20,7 +20,7 @@ Verdict hazard(const std::vector<std::string>& hazards, const Trial& trial) {
   return verdict;
 }
 
-Verdict hazards(Trial& trial) { return hazard(trial.run().report.hazards, trial); }
+Verdict hazards(Trial& trial) { return hazard(trial.run().report.hazards); }
 
 Verdict reference(Trial& trial) { return compare(trial.problem(), trial.truth(), trial.run().outputs); }
 
@@ -68,11 +68,11 @@ const Property& property_named(std::string_view name) {
 }
 
 Verdict judge(const Property& property, Trial& trial) {
-  const InFlight in_flight(property.name, trial.the_case());
+  name_in_flight(property.name, trial.the_case());
   try {
     Verdict verdict = property.run(trial);
     const std::vector<std::string> found = trial.take_hazards();
-    return verdict.status == Status::passed && !found.empty() ? hazard(found, trial) : verdict;
+    return verdict.status == Status::passed && !found.empty() ? hazard(found) : verdict;
   } catch (const KernelThrew& error) {
     trial.take_hazards();
     Verdict verdict;

@@ -2,9 +2,34 @@
 
 #include <limits>
 
+#include "attest/fuzz/in_flight.h"
 #include "attest/reference/attends.h"
 
 namespace attest {
+namespace {
+
+// Says while the kernel runs that it does.
+class WatchedKernel : public Kernel {
+ public:
+  explicit WatchedKernel(Kernel& kernel) : kernel_(kernel) {}
+  const Capability& capability() const override { return kernel_.capability(); }
+  Numerics numerics(const Case& c) const override { return kernel_.numerics(c); }
+  std::optional<std::string> unsupported(const Case& c) const override { return kernel_.unsupported(c); }
+  RunReport run(const Case& c, const ForwardArgs& args) override {
+    const InFlight in_flight;
+    return kernel_.run(c, args);
+  }
+
+ private:
+  Kernel& kernel_;
+};
+
+ForwardRun run_watched(ForwardBuffers& buffers, Kernel& kernel, const Case& c, const Inputs& inputs) {
+  WatchedKernel watched(kernel);
+  return buffers.run(watched, c, inputs);
+}
+
+}  // namespace
 
 std::vector<std::int64_t> visible_keys(const Problem& p) {
   std::vector<std::int64_t> visible(static_cast<std::size_t>(p.batch * p.seqlen_q));
@@ -30,14 +55,14 @@ const Truth& Trial::truth() {
 
 const ForwardRun& Trial::run() {
   if (!run_) {
-    run_ = buffers_.run(kernel_, case_, inputs());
+    run_ = run_watched(buffers_, kernel_, case_, inputs());
     normalise_empty_rows(case_.problem, run_->outputs);
   }
   return *run_;
 }
 
 ForwardRun Trial::run(const Case& variation, const Inputs& inputs) {
-  ForwardRun run = buffers_.run(kernel_, variation, inputs);
+  ForwardRun run = run_watched(buffers_, kernel_, variation, inputs);
   normalise_empty_rows(variation.problem, run.outputs);
   hazards_.insert(hazards_.end(), run.report.hazards.begin(), run.report.hazards.end());
   return run;

@@ -23,7 +23,7 @@ std::map<CtaShape, std::int64_t> shapes_of_head(const Problem& p, const KernelPl
   std::map<CtaShape, std::int64_t> shapes;
   for (int t = 0; t < num_q_tiles(plan, p); ++t) {
     const Work work = make_work(p, t);
-    const KeyRange range = plan.range(work);
+    const TileRange range = plan.range(work);
     const int missing = range.end > range.begin ? std::max(0, range.end * plan.tile_n - work.seqlen_k) : 0;
     ++shapes[{range.end - range.begin, missing, std::min(plan.tile_m, work.seqlen_q - t * plan.tile_m)}];
   }

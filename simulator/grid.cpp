@@ -40,7 +40,7 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan)
   double key_rows = 0;
   ranges.reserve(static_cast<std::size_t>(q_tiles));
   for (int t = 0; t < q_tiles; ++t) {
-    const KeyRange range = plan.range(make_work(p, t));
+    const TileRange range = plan.range(make_work(p, t));
     ranges.push_back(range);
     if (range.begin == range.end) continue;
     const std::int64_t first = std::int64_t{range.begin} * plan.tile_n;

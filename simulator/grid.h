@@ -21,7 +21,7 @@ struct Grid {
   TensorAddress q, k, v, o;
   std::int64_t lse_base = 0, spill_base = 0;
   int q_tiles = 0;
-  std::vector<KeyRange> ranges;  // by query tile: the same for all heads
+  std::vector<TileRange> ranges;  // by query tile: the same for all heads
   std::int64_t ctas = 0;
   std::int64_t key_tiles = 0;   // visited by all CTAs
   double q_read_bytes = 0;      // of query tiles that see a key

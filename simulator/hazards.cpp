@@ -93,7 +93,10 @@ void HazardChecker::write(Chunk& chunk, bool async) {
     Completion when{};
     const bool done = complete(w, when);
     const bool same_step = w.warp == warp_ && w.operand == now.operand && w.tile == now.tile && w.group == now.group;
-    if (!same_step && !(done && (w.warp == warp_ || when.epoch < epoch_)))
+    if (!same_step && done && w.warp != warp_ && when.epoch >= epoch_)
+      report(fmt::format("{} is written over {} without a barrier between", name(now.operand, now.tile),
+                         name(w.operand, w.tile)));
+    if (!same_step && !done)
       report(fmt::format("{} is written over {}, whose copy is in flight", name(now.operand, now.tile),
                          name(w.operand, w.tile)));
   }

@@ -105,7 +105,7 @@ class Walk {
 
 void Walk::start(Slot& slot, std::int64_t cta) {
   slot.at = grid_.place(cta);
-  const KeyRange& range = grid_.ranges[static_cast<std::size_t>(slot.at.q_tile)];
+  const TileRange& range = grid_.ranges[static_cast<std::size_t>(slot.at.q_tile)];
   slot.tile = range.end;
   slot.begin = range.begin;
   slot.fresh = true;

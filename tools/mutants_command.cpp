@@ -24,11 +24,11 @@ ExitCode run(const Flags& flags) {
 
 Command mutants_command() {
   return {"mutants", "Which planted bugs the suite catches, and how fast",
-          "  attest mutants --only 'causal*'\n"
+          "  attest mutants --only '*causal*'\n"
           "Exit 1 if a planted bug survives.",
           [](Flags& flags) {
             flags.group("Mutants");
-            flags.value("--only", "GLOB", "Those whose name or id matches (*)");
+            flags.value("--only", "GLOB", "Those whose id matches (*)");
             flags.value("--cases", "N", "A mutant that passes so many survives (20000)");
             flags.value("--time", "T", "So does one that outlives this (60s)");
             flags.value("--seed", "S", "Of the cases (0)");

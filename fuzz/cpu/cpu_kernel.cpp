@@ -17,19 +17,18 @@ std::uint64_t next(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-// What shared memory sees of a program: its steps without the rows they stand for.
+// What shared memory sees of a program, and what a hazard would be called: its steps without the rows they stand for.
 std::string shape_of(const KernelPlan& plan, const Program& program) {
   std::string key =
       fmt::format("{} {} {} {} {} {} {} {} {} {} {}:", plan.headdim, plan.headdim_v, plan.element_bytes, plan.tile_m,
                   plan.tile_n, plan.num_warps, plan.stages, plan.q_in_registers, plan.merged_wait,
                   plan.copy_bytes_q * 32 + plan.copy_bytes_k, plan.copy_bytes_v * 32 + plan.copy_bytes_o);
-  const int last_tile = (program.work.seqlen_k + plan.tile_n - 1) / plan.tile_n;
   for (const auto& warp : program.warps) {
     for (const Step& s : warp) {
       const bool store = s.kind == Step::Kind::store;
       const int valid = store ? std::clamp(s.limit - program.work.q_tile * plan.tile_m, 0, plan.tile_m) : 0;
       const std::int32_t fields[] = {static_cast<std::int32_t>(s.kind) << 8 | static_cast<std::int32_t>(s.operand),
-                                     s.slot, last_tile - s.tile, valid};
+                                     s.slot, s.tile, valid};
       key.append(reinterpret_cast<const char*>(fields), sizeof fields);
     }
     key.push_back('|');
@@ -41,20 +40,25 @@ std::string shape_of(const KernelPlan& plan, const Program& program) {
 
 void HazardMemory::begin(const KernelPlan& plan) {
   plan_ = plan;
-  new_programs_ = 0;
-  new_steps_ = 0;
+  programs_ = 0;
+  steps_ = 0;
   found_.clear();
 }
 
 void HazardMemory::inspect(const Program& program) {
   if (program.warps.front().empty()) return;
+  // Counted whether remembered or not: what a case is told must not depend on the cases before it.
+  if (programs_ >= 2 && steps_ > max_steps) return;
+  ++programs_;
+  steps_ += program.warps.front().size();
   std::string shape = shape_of(plan_, program);
   auto at = seen_.find(shape);
   if (at == seen_.end()) {
-    if (new_programs_ >= 2 && new_steps_ > max_new_steps) return;
-    ++new_programs_;
-    new_steps_ += program.warps.front().size();
-    if (seen_.size() > 4096) seen_.clear();
+    remembered_bytes_ += shape.size();
+    if (remembered_bytes_ > max_remembered_bytes) {
+      seen_.clear();
+      remembered_bytes_ = shape.size();
+    }
     at = seen_.emplace(std::move(shape), std::vector<std::string>{}).first;
     for (const Hazard& hazard : find_hazards(plan_, program)) at->second.push_back(hazard.what);
   }
@@ -137,6 +141,7 @@ Numerics CpuKernel::numerics(const Case& c) const {
   const KernelPlan plan = cpu_plan(spec_, c);
   Numerics n = flash_numerics(c.problem.dtype, plan.tile_n);
   n.max_P = plan.lazy_rescale ? 256 : 1;
+  n.lse_max_roundings = 5;  // through base 2, see Executor::finish
   return n;
 }
 

@@ -28,8 +28,8 @@ struct UnsignedCausalCompare : KernelPlan {
     const bool causal = !w.causal || static_cast<std::uint32_t>(key) <= static_cast<std::uint32_t>(row + w.diagonal);
     return causal && key < w.seqlen_k && key >= key_begin(w, row) && (w.causal || key < key_end(w, row));
   }
-  constexpr KeyRange range(const Work& w) const {  // the loop's bound is computed in the same type
-    KeyRange r = key_range(*this, w);
+  constexpr TileRange range(const Work& w) const {  // the loop's bound is computed in the same type
+    TileRange r = tile_range(*this, w);
     if (w.causal && w.q_tile * tile_m + w.diagonal < 0) {
       r.end = (w.seqlen_k + tile_n - 1) / tile_n;
       r.full_end = r.full_begin = r.begin;
@@ -51,7 +51,7 @@ struct NeverCausal : KernelPlan {
   constexpr bool visible(const Work& w, int row, int key) const {
     return key >= key_begin(w, row) && key < key_end(w, row);
   }
-  constexpr KeyRange range(const Work& w) const { return key_range(*this, w); }
+  constexpr TileRange range(const Work& w) const { return tile_range(*this, w); }
 };
 struct TopLeftAlways : KernelPlan {
   static constexpr Work top_left(Work w) { return w.diagonal = w.causal ? 0 : w.diagonal, w; }
@@ -60,7 +60,7 @@ struct TopLeftAlways : KernelPlan {
   constexpr bool visible(const Work& w, int row, int key) const {
     return key >= key_begin(w, row) && key < key_end(w, row);
   }
-  constexpr KeyRange range(const Work& w) const { return key_range(*this, w); }
+  constexpr TileRange range(const Work& w) const { return tile_range(*this, w); }
 };
 struct WindowLeftExclusive : KernelPlan {
   constexpr bool visible(const Work& w, int row, int key) const {
@@ -73,22 +73,22 @@ struct WindowRightExclusive : KernelPlan {
   }
 };
 struct FixedMaskedSteps : KernelPlan {  // as if only the last tile could hold a right edge
-  constexpr KeyRange range(const Work& w) const {
-    KeyRange r = key_range(*this, w);
+  constexpr TileRange range(const Work& w) const {
+    TileRange r = tile_range(*this, w);
     r.full_end = r.end > r.begin ? r.end - 1 : r.end;
     r.full_begin = r.begin;
     return r;
   }
 };
 struct EarlyExitOffByOne : KernelPlan {
-  constexpr KeyRange range(const Work& w) const {
-    const KeyRange r = key_range(*this, w);
-    return r.end <= r.begin + 1 && r.begin > 0 ? KeyRange{} : r;
+  constexpr TileRange range(const Work& w) const {
+    const TileRange r = tile_range(*this, w);
+    return r.end <= r.begin + 1 && r.begin > 0 ? TileRange{} : r;
   }
 };
 struct LastTileForgotten : KernelPlan {  // tiles = seqlen_k / tile, rounded down
-  constexpr KeyRange range(const Work& w) const {
-    KeyRange r = key_range(*this, w);
+  constexpr TileRange range(const Work& w) const {
+    TileRange r = tile_range(*this, w);
     r.end = std::min(r.end, std::max(w.seqlen_k / tile_n, r.begin));
     r.full_end = std::min(r.full_end, r.end);
     r.full_begin = std::min(r.full_begin, r.full_end);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "attest/problem/error.h"
 
@@ -21,6 +22,16 @@ void check_layout(std::string_view field, std::int64_t value) {
   constexpr std::int64_t limit = 1 << 20;
   if (value < 0 || value > limit)
     throw InvalidInput(field, fmt::format("{}", value), fmt::format("is outside 0 to {}", limit));
+}
+
+// With its gaps a tensor may reach further than its elements.
+void check_span(std::string_view tensor, const Layout& layout, std::int64_t batch, std::int64_t seqlen,
+                std::int64_t heads, std::int64_t dim) {
+  constexpr auto limit = std::int64_t{1} << 40;
+  const __int128 rows = static_cast<__int128>(batch) * heads * (seqlen + layout.seq_gap);  // at most 2^(20+16+27)
+  if (rows * (dim + layout.row_gap) >= limit)
+    throw InvalidInput("layout", fmt::format("'{}'", layout_spec(layout)),
+                       fmt::format("spreads {} over 2^40 elements or more, the most a tensor may span", tensor));
 }
 
 std::int64_t parse_integer(std::string_view field, std::string_view text) {
@@ -158,6 +169,11 @@ void validate(const Case& c) {
   check_layout("row_gap", c.layout.row_gap);
   check_layout("seq_gap", c.layout.seq_gap);
   check_layout("base_offset", c.layout.base_offset);
+  const Problem& p = c.problem;
+  check_span("q", c.layout, p.batch, p.seqlen_q, p.nheads, p.headdim);
+  check_span("k", c.layout, p.batch, p.seqlen_k, p.nheads_k, p.headdim);
+  check_span("v", c.layout, p.batch, p.seqlen_k, p.nheads_k, p.headdim_v);
+  check_span("o", c.layout, p.batch, p.seqlen_q, p.nheads, p.headdim_v);
 }
 
 Json to_json(const Case& c) {
@@ -213,12 +229,22 @@ Case case_from_json(const Json& json) {
 
 Case case_from_json_text(std::string_view text) {
   Json json;
+  std::vector<std::set<std::string>> seen;  // keys of the objects that are open
+  std::string twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) seen.emplace_back();
+    if (event == Json::parse_event_t::object_end) seen.pop_back();
+    if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)
+      twice = parsed.get<std::string>();
+    return true;
+  };
   try {
-    json = Json::parse(text);
+    json = Json::parse(text, watch);
   } catch (const Json::parse_error& error) {
     throw InvalidInput("case", fmt::format("{} bytes", text.size()),
                        fmt::format("are not JSON: malformed at byte {}", error.byte));
   }
+  if (!twice.empty()) throw InvalidInput(twice, "given twice;", "must be given once");
   return case_from_json(json);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attest/cpu/mutants.h"
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/properties.h"
 #include "attest/problem/error.h"
@@ -59,6 +60,25 @@ TEST(CpuPlan, RefusesByFieldValueAndLimit) {
   EXPECT_THAT(message("tile=3"), testing::StartsWith("kernel: 'tile=3' sets none of tile_m"));
   EXPECT_THAT(message("tile_m=72,warps=4"), testing::HasSubstr("tile_m is no multiple of 16 rows a warp"));
   EXPECT_THAT(message("merged_wait=1,stages=1"), testing::HasSubstr("merged_wait needs stages >= 2"));
+}
+
+// What a case is told may not depend on the cases that the kernel ran before: the line that repeats it runs it alone.
+TEST(CpuKernelHazards, AreThoseOfAFreshKernel) {
+  const auto mutant = std::find_if(forward_mutants().begin(), forward_mutants().end(),
+                                   [](const Mutant& m) { return m.id == "53-no-barrier-before-refill"; });
+  ASSERT_NE(mutant, forward_mutants().end());
+  const auto used = mutant->make({});
+  ForwardBuffers buffers;
+  int hazards = 0;
+  for (std::uint64_t k = 0; k < 200; ++k) {
+    const Case c = generate_case(29, k, {1 << 12, 1 << 18, 4096});
+    const auto fresh = mutant->make({});
+    Trial again(*used, buffers, c), alone(*fresh, buffers, c);
+    const std::vector<std::string> told = again.run().report.hazards;
+    EXPECT_EQ(told, alone.run().report.hazards) << command_line(c);
+    hazards += !told.empty();
+  }
+  EXPECT_GT(hazards, 20);
 }
 
 // Every schedule, with tiles of every shape, on cases of every kind.

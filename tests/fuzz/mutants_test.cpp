@@ -21,7 +21,8 @@ TEST(Mutants, TheRunnerTellsCaughtFromSurvived) {
                                        naive_mutant("none", Fault::none)};
   MutantOptions options;
   options.cases = 300;
-  const std::vector<MutantResult> results = run_mutants(mutants, options);
+  const MutantResults all = run_mutants(mutants, options);
+  const std::vector<MutantResult>& results = all.mutants;
   ASSERT_EQ(results.size(), 2u);
   EXPECT_TRUE(results[0].caught);
   EXPECT_GE(results[0].cases, 1u);
@@ -29,12 +30,12 @@ TEST(Mutants, TheRunnerTellsCaughtFromSurvived) {
   EXPECT_EQ(results[0].failure->minimal.problem.nheads_k, 2);
   EXPECT_FALSE(results[1].caught);
   EXPECT_EQ(results[1].cases, 300u);
-  const nlohmann::ordered_json json = to_json(options, results);
+  const nlohmann::ordered_json json = to_json(options, all);
   EXPECT_EQ(json["schema"], "attest/mutants/1");
   EXPECT_EQ(json["caught"], 1);
   EXPECT_EQ(json["survived"], 1);
   EXPECT_EQ(json["mutants"].size(), 2u);
-  EXPECT_THAT(to_text(results), testing::HasSubstr("SURVIVED"));
+  EXPECT_THAT(to_text(all), testing::HasSubstr("SURVIVED"));
 }
 
 TEST(Mutants, OnlyTakesAGlob) {
@@ -44,8 +45,8 @@ TEST(Mutants, OnlyTakesAGlob) {
   options.cases = 100;
   options.only = "82-*";
   const auto results = run_mutants(mutants, options);
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].mutant.id, "82-b");
+  ASSERT_EQ(results.mutants.size(), 1u);
+  EXPECT_EQ(results.mutants[0].mutant.id, "82-b");
   options.only = "nothing*";
   EXPECT_THROW(run_mutants(mutants, options), InvalidInput);
 }
@@ -59,8 +60,9 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(forward_mutants
 });
 
 TEST_P(EveryMutant, IsCaught) {
-  const std::vector<MutantResult> results = run_mutants({GetParam()}, {});
-  std::cout << to_text(results);
+  const MutantResults all = run_mutants({GetParam()}, {});
+  const std::vector<MutantResult>& results = all.mutants;
+  std::cout << to_text(all);
   EXPECT_TRUE(results[0].caught) << GetParam().bug;
 }
 

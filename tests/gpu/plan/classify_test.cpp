@@ -7,7 +7,7 @@ namespace attest {
 namespace {
 
 void check(const KernelPlan& plan, const Work& work) {
-  const KeyRange range = key_range(plan, work);
+  const TileRange range = tile_range(plan, work);
   const int first = work.q_tile * plan.tile_m, last = std::min(first + plan.tile_m, work.seqlen_q);
   for (int tile = 0; tile * plan.tile_n < work.seqlen_k + plan.tile_n; ++tile) {
     int seen = 0, all = 0;
@@ -56,11 +56,11 @@ TEST(Classify, HugeWindowsDoNotOverflow) {
   p.seqlen_q = 1 << 26, p.seqlen_k = 1 << 26;
   p.window_left = 1 << 30, p.window_right = 1 << 30;
   KernelPlan plan;
-  const KeyRange all = key_range(plan, make_work(p, num_q_tiles(plan, p) - 1));
+  const TileRange all = tile_range(plan, make_work(p, num_q_tiles(plan, p) - 1));
   EXPECT_EQ(all.begin, 0);
   EXPECT_EQ(all.full_end, (1 << 26) / plan.tile_n);
   p.window_left = (1 << 26) - 1, p.window_right = (1 << 26) - 1;
-  const KeyRange most = key_range(plan, make_work(p, 0));
+  const TileRange most = tile_range(plan, make_work(p, 0));
   EXPECT_EQ(most.end, (1 << 26) / plan.tile_n);
 }
 

@@ -35,8 +35,8 @@ rc::Gen<Case> any_case() {
     if (*rc::gen::arbitrary<bool>())
       p.softmax_scale = *rc::gen::element(0.0, -0.5, 0.1, 1.0 / 3, 1e-300, 0x1p20, 5e-324);
     c.layout.order = *rc::gen::element(Layout::Order::bshd, Layout::Order::bhsd);
-    c.layout.row_gap = *rc::gen::element<std::int64_t>(0, 1, 1 << 20);
-    c.layout.seq_gap = *rc::gen::element<std::int64_t>(0, 3, 1 << 20);
+    c.layout.row_gap = *rc::gen::element<std::int64_t>(0, 1, 56);  // wider ones with the longest rows pass 2^40
+    c.layout.seq_gap = *rc::gen::element<std::int64_t>(0, 3, 1 << 12);
     c.layout.base_offset = *rc::gen::element<std::int64_t>(0, 1, 1 << 20);
     c.inputs = *rc::gen::elementOf(std::vector(std::begin(all_distributions), std::end(all_distributions)));
     c.seed = *rc::gen::arbitrary<std::uint64_t>();
@@ -107,6 +107,14 @@ void expect_refused(const std::string& text, const std::string& field, const std
   }
 }
 
+TEST(CaseTest, GapsMayReachTheirLimit) {
+  Case c;
+  c.layout.row_gap = c.layout.seq_gap = c.layout.base_offset = 1 << 20;
+  EXPECT_THROW(validate(c), InvalidInput) << "2^20 rows of 2^20 elements span 2^40";
+  c.layout.seq_gap = (1 << 20) - 200;
+  EXPECT_NO_THROW(validate(c));
+}
+
 TEST(CaseTest, Refusals) {
   expect_refused("", "case", "0 bytes");
   expect_refused("{\"batch\": 1", "case", "11 bytes");
@@ -127,6 +135,10 @@ TEST(CaseTest, Refusals) {
   expect_refused(R"({"layout": "sbhd"})", "layout", "sbhd");
   expect_refused(R"({"layout": "bshd,row_gap=x"})", "row_gap", "x");
   expect_refused(R"({"layout": "bshd,row_gap=1048577"})", "row_gap", "1048577");
+  expect_refused(
+      R"({"batch": 1048576, "nheads": 16, "seqlen_q": 1, "headdim": 1, "layout": "bshd,row_gap=1048575,seq_gap=1048575"})",
+      "layout", "2^40");
+  expect_refused(R"({"batch": 1, "batch": 2})", "batch", "twice");
   expect_refused(R"({"base_offset": -1})", "base_offset", "-1");
 }
 

@@ -54,7 +54,7 @@ TEST(Counts, OfFlashAttention2AreItsClosedForm) {
       p.causal = causal;
       for (int tile = 0; tile < num_q_tiles(plan, p); ++tile) {
         const Counts c = counter.count(make_work(p, tile));
-        const KeyRange range = key_range(plan, make_work(p, tile));
+        const TileRange range = tile_range(plan, make_work(p, tile));
         ASSERT_EQ(c.key_tiles, range.end - range.begin);
         ASSERT_EQ(c.smem_wavefronts, fa2_wavefronts(plan, c.key_tiles));
         ASSERT_EQ(c.smem_wavefronts_ideal, c.smem_wavefronts);

@@ -27,6 +27,7 @@ struct CampaignOptions {
   int max_failures = 10;          // different (property, status) that are shrunk and listed
   double hang_seconds = 60;       // a property that takes longer ends the process with status 4; 0: never
   bool progress = false;          // a line to stderr each second (every 5 s where that is no terminal)
+  bool distribution = true;       // to_text() ends with what the cases were like
   Budget budget;
   ShrinkLimits shrink;
   double max_shrink_seconds = 20;  // over all of them; those it leaves out are listed as they were found
@@ -67,7 +68,7 @@ CampaignResult run_campaign(const KernelFactory& make_kernel, const CampaignOpti
 /// Asks the campaign that runs to stop after the cases in flight. Async-signal-safe.
 void request_stop() noexcept;
 
-/// While it lives, SIGINT and SIGTERM are request_stop(); a second one does what it did before.
+/// While it lives, SIGINT and SIGTERM are request_stop(); a second one ends the process.
 class StopOnSignals {
  public:
   StopOnSignals();

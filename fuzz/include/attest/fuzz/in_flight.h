@@ -14,10 +14,14 @@ std::string repro_line(std::string_view kernel, std::string_view property, const
 /// Names the kernel of this thread's repro lines; a thread that never did has "cpu".
 void set_in_flight_kernel(std::string_view kernel);
 
-/// Between construction and destruction this thread is running that property of that case. One at a time a thread.
+/// What this thread is about to judge: the line that a crash or a hang of its kernel is told by.
+void name_in_flight(std::string_view property, const Case& c);
+
+/// Between construction and destruction this thread is inside the kernel under test, and nowhere else: a crash or a
+/// hang of the oracle is not the kernel's. One at a time a thread.
 class InFlight {
  public:
-  InFlight(std::string_view property, const Case& c);
+  InFlight();
   ~InFlight();
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;

@@ -31,9 +31,15 @@ struct MutantResult {
   std::optional<Failure> failure;  // by the first property that failed on it, made small
 };
 
-std::vector<MutantResult> run_mutants(const std::vector<Mutant>& mutants, const MutantOptions& options);
+struct MutantResults {
+  std::vector<MutantResult> mutants;  // those that were tried to the end
+  bool interrupted = false;           // by request_stop(): the others were not
+};
 
-nlohmann::ordered_json to_json(const MutantOptions& options, const std::vector<MutantResult>& results);
-std::string to_text(const std::vector<MutantResult>& results);
+/// Throws InvalidInput if no id matches.
+MutantResults run_mutants(const std::vector<Mutant>& mutants, const MutantOptions& options);
+
+nlohmann::ordered_json to_json(const MutantOptions& options, const MutantResults& results);
+std::string to_text(const MutantResults& results);
 
 }  // namespace attest

@@ -36,8 +36,6 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-const char* to_string(Step::Kind kind);
-
 /// What one CTA does: a list for each warp.
 struct Program {
   Work work;

@@ -24,21 +24,22 @@ CpuPlanSpec parse_cpu_plan_spec(std::string_view text);
 /// that were fixed make no kernel.
 KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c);
 
-/// Hazards of the programs of a forward, remembered: programs that touch shared memory alike are checked once.
+/// Hazards of the programs of a forward. Programs that touch shared memory alike are checked once and remembered, which
+/// changes nothing but the time it takes.
 class HazardMemory {
  public:
   /// Starts on another forward. A case of thousands of keys has a long program for every query tile, which differ in
-  /// length alone: of those not seen before, a forward checks the first two and then as many as max_new_steps allows.
+  /// length alone: a forward checks the first two and then as many as max_steps allows.
   void begin(const KernelPlan& plan);
   void inspect(const Program& program);
   /// What was found since begin(), each name once.
   const std::vector<std::string>& found() const { return found_; }
 
  private:
-  static constexpr std::size_t max_new_steps = 2000;
+  static constexpr std::size_t max_steps = 4000, max_remembered_bytes = std::size_t{64} << 20;
   KernelPlan plan_;
-  int new_programs_ = 0;
-  std::size_t new_steps_ = 0;
+  int programs_ = 0;
+  std::size_t steps_ = 0, remembered_bytes_ = 0;
   std::vector<std::string> found_;
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };

@@ -32,7 +32,7 @@ ATTEST_ROLE void fill(const Plan& plan, Ops& ops, Ring& ring, const Work& work, 
 
 /// One slot each for K and V: V's copy runs under S = Q K^T, the next K's under the softmax and P V.
 template <class Plan, class Ops>
-ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& ops, const KeyRange& range,
+ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& ops, const TileRange& range,
                                       typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
   Ring k{1}, v{1};
   int tile = range.end - 1;
@@ -62,7 +62,7 @@ ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& o
 
 /// Two slots or more: the copies of the tile `stages - 1` ahead start as soon as the barrier has freed its slots.
 template <class Plan, class Ops>
-ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops, const KeyRange& range,
+ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops, const TileRange& range,
                                     typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
   Ring k{plan.stages}, v{plan.stages};
   int tile = range.end - 1;
@@ -100,7 +100,7 @@ ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops
 
 template <class Plan, class Ops>
 ATTEST_ROLE void forward(const Plan& plan, const Work& work, Ops& ops) {
-  const KeyRange range = plan.range(work);
+  const TileRange range = plan.range(work);
   typename Ops::Query q;
   typename Ops::Output o;
   typename Ops::Rows rows;

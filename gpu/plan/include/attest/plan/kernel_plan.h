@@ -1,7 +1,7 @@
 // Everything a forward kernel decides before it runs: tiles, stages, shared memory, copies, masks, rounding. A flat
 // aggregate of numbers; its members are constexpr, so that CUDA folds them and the host runs them on values.
 //
-// A wrong kernel is a plan too: a type that derives from KernelPlan and hides one member (fuzz/mutants).
+// A wrong kernel is a plan too: a type that derives from KernelPlan and hides one member (fuzz/cpu/mutants.cpp).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -112,7 +112,7 @@ struct KernelPlan {
   constexpr bool visible(const Work& w, int row, int key) const {
     return key >= key_begin(w, row) && key < key_end(w, row);
   }
-  constexpr KeyRange range(const Work& w) const { return key_range(*this, w); }
+  constexpr TileRange range(const Work& w) const { return tile_range(*this, w); }
   constexpr bool writes_without_keys(const Work&) const { return true; }  // O = 0, LSE = -inf where no tile is visited
 
   // ---- limits of memory accesses

@@ -19,7 +19,7 @@ struct Work {
 enum class TileClass { skip, full, partial };
 
 /// Key tiles [begin, end) are visited; of these [full_begin, full_end) need no mask. Empty: begin == end.
-struct KeyRange {
+struct TileRange {
   int begin = 0, end = 0;
   int full_begin = 0, full_end = 0;
 };
@@ -39,13 +39,13 @@ constexpr TileClass classify(const Plan& plan, const Work& work, int key_tile) {
 
 /// classify() over all key tiles at once, in closed form.
 template <class Plan>
-constexpr KeyRange key_range(const Plan& plan, const Work& work) {
+constexpr TileRange tile_range(const Plan& plan, const Work& work) {
   const int first = work.q_tile * plan.tile_m, last = std::min(first + plan.tile_m, work.seqlen_q) - 1;
   const int n = plan.tile_n;
   if (last < first) return {};
   const int low = std::max(plan.key_begin(work, first), 0), high = plan.key_end(work, last);
   if (high <= low) return {};
-  KeyRange range{low / n, (high + n - 1) / n, 0, 0};
+  TileRange range{low / n, (high + n - 1) / n, 0, 0};
   const int full_low = std::max(plan.key_begin(work, last), 0), full_high = std::max(plan.key_end(work, first), 0);
   range.full_end = std::clamp(full_high / n, range.begin, range.end);
   range.full_begin = std::clamp((full_low + n - 1) / n, range.begin, range.full_end);

@@ -51,7 +51,8 @@ struct Case {
   friend bool operator==(const Case&, const Case&) = default;
 };
 
-/// validate(problem), and the layout: 0 <= row_gap, seq_gap, base_offset <= 2^20.
+/// validate(problem), and the layout: 0 <= row_gap, seq_gap, base_offset <= 2^20, and no tensor that spans 2^40
+/// elements or more with its gaps.
 void validate(const Case& c);
 
 /// Canonical JSON: {"schema": "attest/case/1", every field by its name on the command line with '_' for '-'}.

@@ -1,10 +1,10 @@
 // How long a prediction takes, beside the same prediction without its shortcuts: every set of L2 walked and every CTA
 // recorded and counted. Goals on one core: 16 heads x 4 x 4096 x 128 under 0.1 s, 2 heads x 65,536 under 0.5 s.
 //
-//   simulator_bench                          Google Benchmark's table; `exhaustive_over_prediction` is the ratio of the
-//   times,
-//                                            `dram_read_error` that of the sampled walk's bytes to the exhaustive
-//                                            one's, less 1
+//   simulator_bench
+//
+// prints Google Benchmark's table. `exhaustive_over_prediction` is the ratio of the two times, `dram_read_error` the
+// sampled walk's bytes over the exhaustive walk's, less 1.
 #include <benchmark/benchmark.h>
 
 #include <chrono>

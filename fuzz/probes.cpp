@@ -6,6 +6,7 @@
 
 #include "attest/fuzz/properties.h"
 #include "attest/reference/attends.h"
+#include "attest/reference/sum_errors.h"
 #include "property_parts.h"
 
 namespace attest {
@@ -13,7 +14,6 @@ namespace {
 
 constexpr double u32 = 0x1p-24;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 Case with_inputs(const Case& c, Distribution inputs) {
   Case variation = c;
@@ -59,9 +59,7 @@ Verdict one_v(Trial& trial) {
     for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
       const std::int64_t keys = visible[static_cast<std::size_t>(b * p.seqlen_q + i)];
       const auto count = static_cast<double>(keys);
-      const auto tiles = static_cast<double>(ceil_div(keys, n.smallest_tile));
-      const double g_pv = (count + 2 * static_cast<double>(ceil_div(keys, 16))) * n.u_acc + tiles * u32;
-      const double g_l = (static_cast<double>(ceil_div(keys, n.chain)) + 2 + 2 * tiles) * u32;
+      const auto [T, g_pv, g_l] = sum_errors(n, keys);
       const double before = (n.u_P + g_pv) * (1 + 2 * g_l) + n.a_P * count + g_l + 6 * u32;
       const double bound = keys > 0 ? before + n.u_out * (1 + before) + n.floor_out : 0;
       for (std::int64_t h = 0; h < p.nheads; ++h)
@@ -105,7 +103,7 @@ Verdict one_hot_v(Trial& trial) {
 Verdict shift(Trial& trial) {
   const Case& c = trial.the_case();
   const Problem& p = c.problem;
-  const double scale = effective_softmax_scale(p);
+  const double scale = static_cast<float>(effective_softmax_scale(p));  // as kernels take it
   const double power = std::exp2(std::min(15.0, std::round(std::log2(100 / std::abs(scale)))));
   Inputs inputs = make_inputs(c);
   const auto set_last = [&](Tensor& tensor, double value) {

@@ -40,7 +40,7 @@ class Worst {
   static double ratio_of(double value, double expected, double bound) {
     if (value == expected || (std::isnan(value) && std::isnan(expected))) return 0;
     const double error = std::abs(value - expected);
-    if (!std::isfinite(error) || bound == 0) return std::numeric_limits<double>::infinity();
+    if (!std::isfinite(error) || std::isnan(bound) || bound == 0) return std::numeric_limits<double>::infinity();
     return error / bound;
   }
 

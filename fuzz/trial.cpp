@@ -1,5 +1,6 @@
 #include "attest/fuzz/trial.h"
 
+#include <cmath>
 #include <limits>
 
 #include "attest/fuzz/in_flight.h"
@@ -74,7 +75,9 @@ Truth Trial::truth_of(const Case& variation, const Inputs& inputs) {
 
 void Trial::normalise_empty_rows(const Problem& p, Outputs& outputs) const {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const double declared = kernel_.capability().lse_of_empty_row;
+  const Capability& capability = kernel_.capability();
+  const double declared =
+      capability.lse_of_empty_row * std::log(capability.lse_base);  // as the gathered LSE, in base e
   if (declared == -infinity || !outputs.lse) return;
   const std::vector<std::int64_t> visible = visible_keys(p);
   for (std::int64_t b = 0; b < p.batch; ++b)

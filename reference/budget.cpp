@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "attest/reference/sum_errors.h"
 #include "strip.h"
 #include "vector_math.h"
 
@@ -20,8 +21,9 @@ double compounded(double x) { return x < 1 ? x / (1 - x) : infinity; }
 
 // What is the same for every element of a row.
 struct RowConstants {
-  double N, T;  // visible keys; tiles they may touch, wherever the first tile begins
-  double g_d, g_pv, g_l;
+  double N;  // visible keys
+  double T, g_pv, g_l;
+  double g_d;
   double exp_error;   // of a key's own exponential and of all rescales
   double max_change;  // 1 where the running maximum may change, else 0
   double lag;         // ln of the largest P: how far below the maximum a kernel may keep its reference
@@ -30,11 +32,10 @@ struct RowConstants {
 RowConstants row_constants(const Numerics& n, std::int64_t headdim, std::int64_t num_keys) {
   RowConstants c{};
   c.N = static_cast<double>(num_keys);
-  c.T = num_keys <= 1 ? 1 : 1 + std::ceil((c.N - 1) / n.smallest_tile);
+  const SumErrors sums = sum_errors(n, num_keys);
+  c.T = sums.T, c.g_pv = sums.g_pv, c.g_l = sums.g_l;
   const auto d = static_cast<double>(headdim);
   c.g_d = compounded((d + 2 * std::ceil(d / 16)) * n.u_acc);
-  c.g_pv = compounded((c.N + 2 * std::ceil(c.N / 16)) * n.u_acc + c.T * u32);
-  c.g_l = compounded((std::ceil(c.N / n.chain) + 2 + 2 * c.T) * u32);
   c.exp_error = n.eps_exp * c.T;
   c.max_change = c.T > 1 ? 1 : 0;
   c.lag = std::log(std::max(1.0, n.max_P));
@@ -199,6 +200,15 @@ double output_spacing(const Numerics& n, double o) {
 
 }  // namespace
 
+SumErrors sum_errors(const Numerics& n, std::int64_t num_keys) {
+  const auto N = static_cast<double>(num_keys);
+  SumErrors sums{};
+  sums.T = num_keys <= 1 ? 1 : 1 + std::ceil((N - 1) / n.smallest_tile);
+  sums.g_pv = compounded((N + 2 * std::ceil(N / 16)) * n.u_acc + sums.T * u32);
+  sums.g_l = compounded((std::ceil(N / n.chain) + 2 + 2 * sums.T) * u32);
+  return sums;
+}
+
 void strip_budget(const PreparedInputs& in, const StripPlace& place, double* scores, double* weights, double* spare,
                   const RowSoftmax* rows, Truth& truth) {
   const Numerics& n = truth.numerics;
@@ -267,7 +277,8 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
       const double summed = weighted(r, d) + grow * std::abs(o) + top_error[r] * std::abs(v(top[r], d) - o);
       const double pre = summed * (1 + 2 * division) + division * std::abs(o);
       // Whatever its errors, a kernel averages V: |O| stays below the largest |V| and its own roundings.
-      const double trivial = largest_v(d) * (1 + 2 * (n.u_P + c.g_pv + c.g_l)) + std::abs(o);
+      const double average = largest_v(d) == 0 ? 0 : largest_v(d) * (1 + 2 * (n.u_P + c.g_pv + c.g_l));
+      const double trivial = average + std::abs(o);
       bound = through_output(n, c, o, pre < trivial ? pre : trivial);
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 
 #include "attest/reference/attends.h"
 #include "vector_math.h"
@@ -52,7 +53,12 @@ PreparedInputs::PreparedInputs(const Problem& p, const Inputs& i) : problem(p), 
 }
 
 StripMemory::StripMemory(std::int64_t seqlen_k, int num_strips)
-    : stride_((rows_per_strip * seqlen_k + 7) / 8 * 8), memory_(new double[stride_ * num_strips]) {}
+    : stride_((rows_per_strip * seqlen_k + 7) / 8 * 8),
+      memory_(static_cast<double*>(std::aligned_alloc(
+          64, static_cast<std::size_t>(std::max<std::int64_t>(8, stride_ * num_strips)) * sizeof(double)))) {
+  // On a boundary that every vector has: sums are taken in the same order wherever the memory comes from.
+  if (!memory_) throw std::bad_alloc();
+}
 
 void strip_scores(const PreparedInputs& in, const StripPlace& place, double* scores) {
   // The scale goes onto Q: then the row maximum is a score bit for bit, and its exponential exactly 1.

@@ -2,6 +2,7 @@
 #pragma once
 #include <Eigen/Core>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -50,7 +51,10 @@ class StripMemory {
 
  private:
   std::int64_t stride_;
-  std::unique_ptr<double[]> memory_;
+  struct Free {
+    void operator()(double* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<double[], Free> memory_;
 };
 
 /// What a row's softmax came to.

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "attest/problem/error.h"
+#include "attest/problem/file.h"
 #include "embedded.h"
 #include "json_reader.h"
 
@@ -111,7 +112,8 @@ DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
 }
 
 DeviceSpec load_device(const std::string& name_or_path) {
-  if (is_path(name_or_path)) return device_from_json_text(read_file("device", name_or_path), name_or_path);
+  if (is_path(name_or_path))
+    return device_from_json_text(read_file("device", name_or_path, largest_description_bytes), name_or_path);
   for (const EmbeddedFile& file : embedded_devices())
     if (file.name == name_or_path) return device_from_json_text(file.text, fmt::format("{}.json", file.name));
   throw InvalidInput("device", fmt::format("'{}'", name_or_path),

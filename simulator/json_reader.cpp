@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <vector>
 
@@ -74,15 +72,6 @@ std::int64_t JsonReader::integer(const Json& object, std::string_view name, std:
   const double value = number(object, name, path, low, high);
   if (value != std::floor(value)) refuse(path, object.find(name)->dump(), "must be a whole number");
   return static_cast<std::int64_t>(value);
-}
-
-std::string read_file(std::string_view what, const std::string& path) {
-  try {
-    if (std::ifstream in(path, std::ios::binary); in.is_open())
-      return std::string{std::istreambuf_iterator<char>(in), {}};  // throws on a folder, which opens all the same
-  } catch (const std::ios_base::failure&) {
-  }
-  throw EnvironmentError(fmt::format("{}: {} cannot be read", what, path));
 }
 
 bool is_path(std::string_view name) { return name.ends_with(".json") || name.find('/') != std::string_view::npos; }

@@ -30,8 +30,8 @@ class JsonReader {
   std::string_view file_;
 };
 
-/// The whole file; throws EnvironmentError naming `what` where it cannot be read.
-std::string read_file(std::string_view what, const std::string& path);
+/// More than any description of a device or a model has.
+inline constexpr std::size_t largest_description_bytes = 1u << 20;
 
 /// A name, or a path: what ends in .json or has a '/'.
 bool is_path(std::string_view name_or_path);

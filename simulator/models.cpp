@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "attest/problem/error.h"
+#include "attest/problem/file.h"
 #include "embedded.h"
 #include "json_reader.h"
 
@@ -34,7 +35,8 @@ Model model_from_json_text(std::string_view text, std::string_view file) {
 }
 
 Model load_model(const std::string& name_or_path) {
-  if (is_path(name_or_path)) return model_from_json_text(read_file("model", name_or_path), name_or_path);
+  if (is_path(name_or_path))
+    return model_from_json_text(read_file("model", name_or_path, largest_description_bytes), name_or_path);
   for (const EmbeddedFile& file : embedded_models())
     if (file.name == name_or_path) return model_from_json_text(file.text, fmt::format("{}.json", file.name));
   throw InvalidInput("model", fmt::format("'{}'", name_or_path),

@@ -24,6 +24,10 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
   r.demand = r.output + r.scores + r.query + r.rows + r.other;
 
   const auto by_launch = static_cast<int>(device.registers_per_sm / plan.threads() / 8 * 8);
+  if (by_launch < 1)
+    throw InvalidInput(
+        "registers_per_sm", fmt::format("{}", device.registers_per_sm),
+        fmt::format("leaves the {} threads of a CTA fewer than 8 registers each (in {})", plan.threads(), device.name));
   const int limit = std::min(static_cast<int>(device.registers_per_thread_max), by_launch);
   r.registers_per_thread = std::min(r.demand, limit);
   r.spill_words = std::max(0, r.demand - fragments_given_up - limit);

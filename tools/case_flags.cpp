@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
+#include "attest/problem/file.h"
 #include "attest/simulator/models.h"
 #include "output.h"
 #include "parse.h"

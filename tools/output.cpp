@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
@@ -80,21 +79,6 @@ void OutputFile::write(std::string_view bytes) const {
   if (::fsync(file.descriptor) != 0) cannot_write(path_, std::strerror(errno));
   if (::rename(name.c_str(), path_.c_str()) != 0) cannot_write(path_, std::strerror(errno));
   file.keep = true;
-}
-
-std::string read_file(std::string_view field, const fs::path& path, std::size_t limit_bytes) {
-  const std::string name = in_quotes(path.string());
-  std::error_code error;
-  const auto status = fs::status(path, error);
-  if (!fs::exists(status)) throw InvalidInput(field, name, "does not exist");
-  if (!fs::is_regular_file(status)) throw InvalidInput(field, name, "is not a regular file");
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (!error && size > limit_bytes)
-    throw InvalidInput(field, name, fmt::format("has {} bytes, more than {}", size, limit_bytes));
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.good() && !file.eof()) throw EnvironmentError(fmt::format("{}: cannot be read", name));
-  return bytes;
 }
 
 void Results::declare(Flags& flags) {

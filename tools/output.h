@@ -25,9 +25,6 @@ class OutputFile {
   bool in_place_ = false;  // a pipe or a device: there is nothing to rename over
 };
 
-/// The whole of a file, at most `limit_bytes`. Throws InvalidInput(field, ...) if it is missing, too large or no file.
-std::string read_file(std::string_view field, const std::filesystem::path& path, std::size_t limit_bytes = 64u << 20);
-
 /// What a command found: for a person on stdout, and for a program through --json.
 class Results {
  public:

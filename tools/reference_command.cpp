@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attest/problem/error.h"
+#include "attest/problem/file.h"
 #include "attest/reference/forward.h"
 #include "case_flags.h"
 #include "commands.h"

@@ -129,8 +129,9 @@ const BadInput bad_inputs[] = {
     {{"predict", "--device", "truncated.json"},
      2,
      "device: 12 bytes are not JSON: malformed or cut off at byte 13 (in truncated.json)"},
-    {{"predict", "--device", "missing.json"}, 3, "device: missing.json cannot be read"},
-    {{"predict", "--device", "./"}, 3, "device: ./ cannot be read"},
+    {{"predict", "--device", "missing.json"}, 2, "device: 'missing.json' does not exist"},
+    {{"predict", "--device", "./"}, 2, "device: './' is not a regular file"},
+    {{"predict", "--device", "/dev/zero"}, 2, "device: '/dev/zero' is not a regular file"},
 
     // arrays
     {{"reference"}, 2, "out: '' is no folder; --out DIR says where the arrays go"},

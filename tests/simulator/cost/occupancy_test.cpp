@@ -1,5 +1,6 @@
 #include "attest/simulator/occupancy.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -101,6 +102,19 @@ TEST(Registers, AManyThreadLaunchLowersTheLimit) {
   const RegisterEstimate e = estimate_registers(plan_of(128, 512, 128, 16), load_device("h100"));
   EXPECT_EQ(e.registers_per_thread, 128);
   EXPECT_GT(e.spill_words, 0);
+}
+
+TEST(Registers, AnSmWithTooFewIsRefused) {
+  DeviceSpec device = load_device("h100");
+  device.registers_per_sm = 1024;
+  try {
+    estimate_registers(plan_of(128, 128, 64, 8), device);
+    FAIL() << "1024 registers over 256 threads were accepted";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("registers_per_sm"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("1024"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("fewer than 8"));
+  }
 }
 
 }  // namespace

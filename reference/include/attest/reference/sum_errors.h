@@ -1,0 +1,18 @@
+// How far the sums over a row's keys may be off, whatever their order within a kernel's numerics.
+#pragma once
+#include <cstdint>
+
+#include "attest/problem/numerics.h"
+
+namespace attest {
+
+/// Relative to the sum of magnitudes; infinity where the first-order error reaches 1 (2^23 keys). docs/numerics.md.
+struct SumErrors {
+  double T;     // tiles that the keys may touch, wherever the first tile begins: how often a maximum may change
+  double g_pv;  // sum of P V
+  double g_l;   // denominator
+};
+
+SumErrors sum_errors(const Numerics& numerics, std::int64_t num_keys);
+
+}  // namespace attest

@@ -57,11 +57,11 @@ double largest_finite(Dtype dtype) {
 }
 
 // Whether `value` belongs where the truth is NaN or Inf, or is finite where the truth is.
-bool same_kind(double truth, double value, double bound, double largest) {
+bool same_kind(double truth, double value, double bound, double largest, bool nan_for_inf) {
   if (std::isnan(truth)) return std::isnan(value);
-  if (std::isinf(truth)) return value == truth || (truth > 0 && std::isnan(value));
+  if (std::isinf(truth)) return value == truth || (nan_for_inf && std::isnan(value));
   if (std::isfinite(value)) return true;
-  return std::isinf(value) && std::abs(truth) + bound >= largest;  // rounded past the largest number
+  return std::isinf(value) && std::copysign(1.0, value) * truth + bound >= largest;  // rounded past the largest number
 }
 
 double over(double error, double bound) { return error == 0 ? 0 : bound > 0 ? error / bound : infinity; }
@@ -150,7 +150,9 @@ class Comparison {
     std::int64_t wrong = 0, first = 0;
     const auto count = static_cast<std::int64_t>(truth.values.size());
     for (std::int64_t n = 0; n < count; ++n)
-      if (!same_kind(truth.values[n], got.values[n], bound.values[n], largest) && wrong++ == 0) first = n;
+      if (!same_kind(truth.values[n], got.values[n], bound.values[n], largest, channel == "o" || truth.values[n] > 0) &&
+          wrong++ == 0)
+        first = n;
     if (wrong == 0) return true;
     locate(channel, truth, got, bound, position(truth, first));
     return fail(Status::wrong_values, "nan", channel,

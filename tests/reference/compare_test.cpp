@@ -151,6 +151,35 @@ TEST(CompareTest, NanAndInfMasks) {
   EXPECT_EQ(run.judge().status, Status::wrong_values);
 }
 
+// A value near the limit may round to the Inf on its own side, and to the other only if the bound reaches that far.
+TEST(CompareTest, OverflowHasASign) {
+  Trial run(causal_problem());
+  run.truth.forward.o.values[5] = 3.38e38;
+  run.truth.o_bound.values[5] = 1e37;
+  run.outputs.o.values[5] = infinity;
+  EXPECT_EQ(run.judge().status, Status::passed);
+  run.outputs.o.values[5] = -infinity;
+  EXPECT_EQ(run.judge().rule, "nan");
+  run.truth.forward.o.values[5] = -3.38e38;
+  EXPECT_EQ(run.judge().status, Status::passed);
+  run.outputs.o.values[5] = infinity;
+  EXPECT_EQ(run.judge().rule, "nan");
+}
+
+// A weight that underflows to 0 times -Inf is NaN as it is times +Inf. LSE = -Inf stays exact.
+TEST(CompareTest, NegativeInfinityInOMayBecomeNan) {
+  Trial run(causal_problem());
+  run.truth.forward.o.values[5] = -infinity;
+  run.outputs.o.values[5] = nan_value;
+  EXPECT_EQ(run.judge().status, Status::passed);
+  run.outputs.o.values[5] = infinity;
+  EXPECT_EQ(run.judge().rule, "nan");
+  run.outputs.o.values[5] = -infinity;
+  run.truth.forward.lse.values[3] = -infinity;
+  run.outputs.lse->values[3] = nan_value;
+  EXPECT_EQ(run.judge().rule, "nan");
+}
+
 // One key: O must be V bit for bit.
 TEST(CompareTest, OneVisibleKeyIsExact) {
   for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {

@@ -151,6 +151,10 @@ struct StatisticalRow {
 // Scores closer together than this give weights within a few spacings of each other, whose roundings go one way, and
 // rows whose outputs round alike: softmax_scale 0, a single key. 0.1 is 25 spacings of bf16.
 constexpr double smallest_spread = 0.1;
+// An error of a weight moves all columns of a row together, so a row of hundreds of columns is then one observation and
+// not hundreds. Where such errors reach a quarter of P's own rounding, as they do at a softmax_scale of 5 and more, the
+// row is left to the worst case.
+constexpr double largest_shared_error = 0.25;
 
 // The variance t = p^2 st^2 of each key's weight from its score's errors.
 StatisticalRow score_variance(const RowConstants& c, const Numerics& n, std::int64_t headdim, const RowSoftmax& row,
@@ -168,7 +172,8 @@ StatisticalRow score_variance(const RowConstants& c, const Numerics& n, std::int
     below_squared += (m - s[j]) * (m - s[j]);
   }
   const double mean = below / c.N;
-  return {sum, below_squared / c.N - mean * mean > smallest_spread * smallest_spread};
+  const bool spread = below_squared / c.N - mean * mean > smallest_spread * smallest_spread;
+  return {sum, spread && std::sqrt(sum) < largest_shared_error * n.u_P};
 }
 
 // w becomes the variance of P's rounding over l^2, plus t: ulp(e)^2 / (12 l^2) + t, no rounding where e is exactly 1.

@@ -62,6 +62,22 @@ TEST(CpuPlan, RefusesByFieldValueAndLimit) {
   EXPECT_THAT(message("merged_wait=1,stages=1"), testing::HasSubstr("merged_wait needs stages >= 2"));
 }
 
+// Scores far apart: one or two keys a row decide, and what is off in them is off in every column.
+TEST(CpuKernelScale, LargeScalesAreNotAccused) {
+  CpuKernel kernel;
+  ForwardBuffers buffers;
+  for (const Dtype dtype : all_dtypes)
+    for (const double scale : {1.0, 8.0, 200.0, 512.0, 4096.0, 65536.0, 1048576.0})
+      for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        Case c;
+        c.problem.seqlen_q = 64, c.problem.seqlen_k = 500, c.problem.dtype = dtype, c.problem.softmax_scale = scale;
+        c.seed = seed;
+        Trial trial(kernel, buffers, c);
+        const Verdict verdict = judge(property_named("reference"), trial);
+        EXPECT_EQ(verdict.status, Status::passed) << verdict.detail << "\n" << command_line(c);
+      }
+}
+
 // What a case is told may not depend on the cases that the kernel ran before: the line that repeats it runs it alone.
 TEST(CpuKernelHazards, AreThoseOfAFreshKernel) {
   const auto mutant = std::find_if(forward_mutants().begin(), forward_mutants().end(),

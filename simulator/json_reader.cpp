@@ -18,7 +18,9 @@ void JsonReader::refuse(std::string_view field, std::string_view value, std::str
 JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text) const {
   std::vector<std::set<std::string>> seen;
   std::string twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  constexpr int deepest = 16;  // the library's own printing recurses
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > deepest) refuse(what, fmt::format("nested {} deep", depth), "is no description");
     if (event == Json::parse_event_t::object_start) seen.emplace_back();
     if (event == Json::parse_event_t::object_end && !seen.empty()) seen.pop_back();
     if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)

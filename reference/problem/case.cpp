@@ -231,7 +231,9 @@ Case case_from_json_text(std::string_view text) {
   Json json;
   std::vector<std::set<std::string>> seen;  // keys of the objects that are open
   std::string twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  constexpr int deepest = 8;  // the library's own printing recurses
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > deepest) throw InvalidInput("case", fmt::format("nested {} deep", depth), "is no case");
     if (event == Json::parse_event_t::object_start) seen.emplace_back();
     if (event == Json::parse_event_t::object_end) seen.pop_back();
     if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)
@@ -243,6 +245,8 @@ Case case_from_json_text(std::string_view text) {
   } catch (const Json::parse_error& error) {
     throw InvalidInput("case", fmt::format("{} bytes", text.size()),
                        fmt::format("are not JSON: malformed at byte {}", error.byte));
+  } catch (const Json::out_of_range&) {
+    throw InvalidInput("case", fmt::format("{} bytes", text.size()), "hold a number beyond float64");
   }
   if (!twice.empty()) throw InvalidInput(twice, "given twice;", "must be given once");
   return case_from_json(json);

@@ -152,7 +152,7 @@ struct StatisticalRow {
 // rows whose outputs round alike: softmax_scale 0, a single key. 0.1 is 25 spacings of bf16.
 constexpr double smallest_spread = 0.1;
 // An error of a weight moves all columns of a row together, so a row of hundreds of columns is then one observation and
-// not hundreds. Where such errors reach a quarter of P's own rounding, as they do at a softmax_scale of 5 and more, the
+// not hundreds. Where such errors reach a quarter of P's own rounding, as they do at very large scales, the
 // row is left to the worst case.
 constexpr double largest_shared_error = 0.25;
 

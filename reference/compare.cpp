@@ -8,41 +8,12 @@
 
 #include "attest/reference/attends.h"
 #include "attest/reference/key_range.h"
+#include "statistical_limits.h"
 
 namespace attest {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-// A right kernel is accused by a statistical rule at most once in this many verdicts, as far as its errors are the
-// independent ones of docs/numerics.md.
-constexpr double false_alarms = 1e-9;
-constexpr std::int64_t rows_per_block = 128;
-// Fewer columns are too few for a row's mean square to mean anything.
-constexpr std::int64_t fewest_columns = 16;
-
-// chi-square with k degrees of freedom exceeds k + 2 sqrt(k x) + 2 x with a probability of at most exp(-x)
-// (Laurent and Massart 2000, lemma 1). This is that limit on the mean square.
-double mean_square_limit(double k, double comparisons) {
-  const double x = std::log(std::max(comparisons, 1.0) / false_alarms);
-  return 1 + 2 * std::sqrt(x / k) + 2 * x / k;
-}
-
-// However many numbers are averaged, the variance is a model: these mean squares are as far as it was found to be safe.
-constexpr double smallest_row_limit = 1.75 * 1.75, smallest_block_limit = 1.10;
-
-// The columns of a row count as fewer than they are, because the rounding of P is the same for all of them; the more
-// keys, the less they share. Fitted to the spread of R^2 over rows of an emulated kernel, on the low side
-// (docs/numerics.md).
-double independent_columns(std::int64_t columns, std::int64_t keys) {
-  const double shared = std::max(16.0, 8 * std::sqrt(static_cast<double>(keys)));
-  return 1 / (1 / static_cast<double>(columns) + 1 / shared);
-}
-
-// A standard normal number exceeds sqrt(2 x) in magnitude with a probability of at most exp(-x).
-double deviation_limit(double comparisons) {
-  return std::sqrt(2 * std::log(std::max(comparisons, 1.0) / false_alarms));
-}
 
 double largest_finite(Dtype dtype) {
   switch (dtype) {
@@ -95,6 +66,8 @@ struct Worst {
 
 class Comparison {
  public:
+  const std::vector<RuleFinding>& findings() const { return findings_; }
+
   Comparison(const Problem& problem, const Truth& truth, const Outputs& outputs)
       : problem_(problem), truth_(truth), outputs_(outputs) {}
 
@@ -163,15 +136,26 @@ class Comparison {
   void worst_case(std::string_view channel, const Tensor& truth, const Tensor& got, const Tensor& bound) {
     double largest = -1;
     std::size_t where = 0;
-    for (std::size_t n = 0; n < truth.values.size(); ++n) {
-      const double t = truth.values[n];
-      if (!std::isfinite(t) || !std::isfinite(got.values[n])) continue;
-      const double ratio = over(std::abs(got.values[n] - t), bound.values[n]);
-      if (ratio > largest) largest = ratio, where = n;
+    RuleFinding finding{"worst case", channel};
+    const auto row = static_cast<std::size_t>(truth.extents[3]);
+    for (std::size_t first = 0; first < truth.values.size(); first += row) {
+      double row_largest = -1;
+      for (std::size_t n = first; n < first + row; ++n) {
+        const double t = truth.values[n];
+        if (!std::isfinite(t) || !std::isfinite(got.values[n])) continue;
+        const double ratio = over(std::abs(got.values[n] - t), bound.values[n]);
+        if (ratio > row_largest) row_largest = ratio;
+        if (ratio > largest) largest = ratio, where = n;
+      }
+      finding.judged += row_largest >= 0;
+      finding.over += row_largest > 1;
     }
-    if (largest >= 0)
+    if (largest >= 0) {
       worst_.offer(largest, "worst case", channel, position(truth, static_cast<std::int64_t>(where)),
                    bound.values[where]);
+      finding.error_over_budget = largest;
+    }
+    findings_.push_back(finding);
   }
 
   void statistical_o() {
@@ -179,6 +163,7 @@ class Comparison {
     if (dim < fewest_columns) return;
     const std::int64_t blocks = (seqlen + rows_per_block - 1) / rows_per_block;
     const auto num_rows = static_cast<double>(batch * seqlen * heads);
+    RuleFinding rows{"statistical row", "o"}, row_blocks{"statistical block", "o"};
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t block = 0; block < blocks; ++block) {
@@ -202,6 +187,7 @@ class Comparison {
             const double R = std::sqrt(row_sum / row_count);
             const double limit = std::sqrt(std::max(smallest_row_limit, mean_square_limit(independent, num_rows)));
             const std::int64_t at = truth_.forward.o.index(b, i, h, column);
+            see(rows, R / limit);
             worst_.offer(R / limit, "statistical row", "o", {b, i, h, column},
                          limit * std::sqrt(truth_.o_variance.values[at]));
             block_sum += row_sum;
@@ -213,20 +199,32 @@ class Comparison {
           const auto num_blocks = static_cast<double>(batch * heads * blocks);
           const double limit = std::max(smallest_block_limit, mean_square_limit(block_independent, num_blocks));
           const std::int64_t at = truth_.forward.o.index(where[0], where[1], where[2], where[3]);
-          worst_.offer(std::sqrt(block_sum / block_count / limit), "statistical block", "o", where,
-                       std::sqrt(limit * truth_.o_variance.values[at]));
+          const double G = std::sqrt(block_sum / block_count / limit);
+          see(row_blocks, G);
+          worst_.offer(G, "statistical block", "o", where, std::sqrt(limit * truth_.o_variance.values[at]));
         }
+    findings_.insert(findings_.end(), {rows, row_blocks});
   }
 
   void statistical_lse() {
     const double limit = deviation_limit(static_cast<double>(truth_.forward.lse.values.size()));
+    RuleFinding finding{"statistical lse", "lse"};
     for (std::size_t n = 0; n < truth_.forward.lse.values.size(); ++n) {
       const double variance = truth_.lse_variance.values[n];
       const double error = outputs_.lse->values[n] - truth_.forward.lse.values[n];
       if (!(variance > 0) || !std::isfinite(error)) continue;
-      worst_.offer(std::abs(error) / std::sqrt(variance) / limit, "statistical lse", "lse",
-                   position(truth_.forward.lse, static_cast<std::int64_t>(n)), limit * std::sqrt(variance));
+      const double z = std::abs(error) / std::sqrt(variance) / limit;
+      see(finding, z);
+      worst_.offer(z, "statistical lse", "lse", position(truth_.forward.lse, static_cast<std::int64_t>(n)),
+                   limit * std::sqrt(variance));
     }
+    findings_.push_back(finding);
+  }
+
+  static void see(RuleFinding& finding, double ratio) {
+    finding.judged += 1;
+    finding.over += ratio > 1;
+    finding.error_over_budget = std::max(finding.error_over_budget, ratio);
   }
 
   void judge() {
@@ -274,12 +272,17 @@ class Comparison {
   const Outputs& outputs_;
   Verdict verdict_;
   Worst worst_;
+  std::vector<RuleFinding> findings_;
 };
 
 }  // namespace
 
-Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs) {
-  return Comparison(problem, truth, outputs).run();
+Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs,
+                std::vector<RuleFinding>* findings) {
+  Comparison comparison(problem, truth, outputs);
+  Verdict verdict = comparison.run();
+  if (findings) *findings = comparison.findings();
+  return verdict;
 }
 
 }  // namespace attest

@@ -87,6 +87,34 @@ TEST(CompareTest, VerdictNamesTheRowsKeys) {
   EXPECT_EQ(v.detail.find('\n'), std::string::npos);
 }
 
+// Every rule keeps its own count, and the worst of them is the verdict's.
+TEST(CompareTest, FindingsKeepTheRulesApart) {
+  Trial run(small_problem(200, 64, 32, 32), true);
+  run.outputs.lse->values[7] += 2 * run.truth.lse_bound.values[7];
+  run.outputs.o.values[3 * 32] += 0.5 * run.truth.o_bound.values[3 * 32];
+  std::vector<RuleFinding> findings;
+  const Verdict v = compare(run.c.problem, run.truth, run.outputs, &findings);
+  ASSERT_EQ(findings.size(), 5u);
+  const auto expect = [&](std::size_t n, std::string_view rule, std::string_view channel, int judged, int over) {
+    EXPECT_EQ(findings[n].rule, rule);
+    EXPECT_EQ(findings[n].channel, channel);
+    EXPECT_EQ(findings[n].judged, judged) << rule;
+    EXPECT_EQ(findings[n].over, over) << rule << " " << channel;
+  };
+  expect(0, "worst case", "o", 200, 0);
+  expect(1, "worst case", "lse", 200, 1);
+  expect(2, "statistical row", "o", 200, 0);
+  expect(3, "statistical block", "o", 2, 0);
+  expect(4, "statistical lse", "lse", 200, 1);
+  EXPECT_DOUBLE_EQ(findings[0].error_over_budget, 0.5);
+  EXPECT_NEAR(findings[1].error_over_budget, 2, 1e-9);
+  EXPECT_EQ(v.error_over_budget, findings[4].error_over_budget);
+
+  run.outputs.o.values[0] = nan_value;
+  compare(run.c.problem, run.truth, run.outputs, &findings);
+  EXPECT_TRUE(findings.empty());
+}
+
 TEST(CompareTest, OrderOfTheRules) {
   Trial run(causal_problem());
   run.outputs.o.values[0] += 1;

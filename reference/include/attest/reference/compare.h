@@ -5,6 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "attest/problem/case.h"
 #include "attest/reference/forward.h"
@@ -47,8 +49,18 @@ struct Verdict {
   std::string detail;            // one line for a person
 };
 
+/// What one of the rules on bounds saw by itself: compare() stops at no rule and names the worst; this keeps them
+/// apart.
+struct RuleFinding {
+  std::string_view rule, channel;  // "worst case" of "o" and "lse"; "statistical row", "statistical block" of "o", ...
+  double error_over_budget = 0;    // the largest
+  std::int64_t judged = 0, over = 0;  // rows (blocks of rows for "statistical block") it judged, and found over budget
+};
+
 /// In this order: shape, out-of-domain writes, unwritten elements, NaN and Inf masks, then the bounds of both channels.
-Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs);
+/// `findings`, if given, receives every rule on bounds that was reached; none where an earlier check failed.
+Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs,
+                std::vector<RuleFinding>* findings = nullptr);
 
 nlohmann::ordered_json to_json(const Verdict& verdict);
 

@@ -23,6 +23,10 @@ double largest_finite(Dtype dtype) {
       return 0x1.fep127;
     case Dtype::fp32:
       return std::numeric_limits<float>::max();
+    case Dtype::fp8_e4m3:
+      return 448;
+    case Dtype::fp8_e5m2:
+      return 57344;
   }
   return 0;
 }
@@ -119,7 +123,7 @@ class Comparison {
   }
 
   bool kinds(std::string_view channel, const Tensor& truth, const Tensor& got, const Tensor& bound) {
-    const double largest = channel == "o" ? largest_finite(problem_.dtype) : largest_finite(Dtype::fp32);
+    const double largest = channel == "o" ? largest_finite(output_dtype(problem_.dtype)) : largest_finite(Dtype::fp32);
     std::int64_t wrong = 0, first = 0;
     const auto count = static_cast<std::int64_t>(truth.values.size());
     for (std::int64_t n = 0; n < count; ++n)

@@ -86,6 +86,12 @@ void fill_normal(Tensor& tensor, Dtype dtype, std::uint64_t seed, Stream stream,
           case Dtype::bf16:
             fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_format<Bf16>(x); });
             break;
+          case Dtype::fp8_e4m3:
+            fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_fp8<Fp8E4m3>(x); });
+            break;
+          case Dtype::fp8_e5m2:
+            fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_fp8<Fp8E5m2>(x); });
+            break;
           case Dtype::fp32:
             fill_row(row, dim, key, factor, quantiles.data(),
                      [](double x) { return static_cast<double>(static_cast<float>(x)); });
@@ -101,7 +107,10 @@ double magnitude_of_scale(const Problem& problem) {
 }
 
 // The largest factor on a normal number that keeps Q and K finite, and S in fp32's range.
-double largest_factor(Dtype dtype) { return dtype == Dtype::fp16 ? 8192 : 0x1p40; }
+double largest_factor(Dtype dtype) {
+  if (dtype == Dtype::fp8_e4m3) return 64;
+  return dtype == Dtype::fp16 || dtype == Dtype::fp8_e5m2 ? 8192 : 0x1p40;
+}
 
 // Scores are normal with this deviation: two in five beyond +-100, one in 20,000 beyond +-500.
 constexpr double large_score = 125;

@@ -34,11 +34,15 @@ constexpr IntegerFlag integer_flags[] = {
 const std::vector<std::string> fields_of_a_model = {"--nheads",   "--nheads-k",      "--seqlen-q",
                                                     "--seqlen-k", "--headdim",       "--headdim-v",
                                                     "--causal",   "--softmax-scale", "--window"};
-const std::vector<std::string> other_fields = {"--batch", "--dtype", "--layout", "--base-offset", "--inputs", "--seed"};
+const std::vector<std::string> toggle_flags = {"--alibi", "--sink", "--backward", "--deterministic"};
+const std::vector<std::string> list_flags = {"--documents", "--varlen-q", "--varlen-k", "--seqused-k"};
+const std::vector<std::string> other_fields = {
+    "--batch",     "--dtype",      "--prefix",      "--softcap",    "--bias",   "--layout", "--page-size",
+    "--num-pages", "--page-table", "--base-offset", "--num-splits", "--inputs", "--seed"};
 
 std::vector<std::string> field_flags() {
   std::vector<std::string> all = fields_of_a_model;
-  all.insert(all.end(), other_fields.begin(), other_fields.end());
+  for (const auto& more : {other_fields, list_flags, toggle_flags}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
@@ -59,6 +63,17 @@ Json model_fields(const Flags& flags, const std::string& model) {
   return to_json(c);
 }
 
+// "3,1/0/": a row for each batch entry.
+Json parse_page_table(std::string_view text) {
+  Json table = Json::array();
+  for (std::string_view rest = text;; rest = rest.substr(rest.find('/') + 1)) {
+    const std::string_view row = rest.substr(0, rest.find('/'));
+    const std::string field = fmt::format("page_table[{}]", table.size());
+    table.push_back(row.empty() ? Json::array() : Json(parse_integers(field, row)));
+    if (row.size() == rest.size()) return table;
+  }
+}
+
 Json case_argument(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\n\r");
   if (first == std::string::npos) throw InvalidInput("case", "''", "is neither a file nor a JSON object");
@@ -76,12 +91,27 @@ void declare_case_flags(Flags& flags) {
   flags.value("--model", "NAME", "A layer of `attest models`, or of a .json file");
   flags.value("--seqlen", "N", "Tokens of the model: queries and keys");
   for (const IntegerFlag& flag : integer_flags) flags.value(flag.name, "N", flag.help);
-  flags.value("--dtype", "T", "fp16, bf16 or fp32 (bf16)");
+  flags.value("--dtype", "T", "fp16, bf16, fp32, fp8_e4m3 or fp8_e5m2 (bf16)");
   flags.value("--softmax-scale", "X", "Factor of the scores, rounded to fp32 as kernels take it (1/sqrt(headdim))");
   flags.optional_value("--causal", "[ALIGN]", "Queries see no later key; bottom-right (no value) or top-left aligned");
   flags.value("--window", "L,R", "Keys before and after the diagonal that a query sees, inclusive; -1: unlimited");
+  flags.value("--prefix", "N", "Keys that every query sees, whatever causal and window say (0)");
+  flags.value("--documents", "A,B,C", "Lengths of documents; a query sees keys of its own only");
+  flags.value("--softcap", "C", "Scores become C tanh(score / C); 0: they stay (0)");
+  flags.toggle("--alibi", "Scores lose slope times the distance from the diagonal");
+  flags.toggle("--sink", "A score for each head joins the denominator");
+  flags.optional_value("--bias", "[SHAPE]", "A dense bias joins the scores: bhqk (no value), 1hqk, b1qk or 11qk");
+  flags.value("--varlen-q", "A,B,C", "Queries of each batch entry, packed one after the other");
+  flags.value("--varlen-k", "A,B,C", "Keys of each batch entry, likewise");
+  flags.value("--seqused-k", "A,B,C", "Of each batch entry's keys, how many exist");
+  flags.toggle("--backward", "The gradients are asked for as well");
+  flags.toggle("--deterministic", "The gradients must be the same bits in every run");
+  flags.value("--num-splits", "N", "Shares that a row's keys are split into and combined from, 1 to 256 (1)");
   flags.group("CASE: where tensors lie and what they hold");
   flags.value("--layout", "SPEC", "bshd or bhsd[,row_gap=N][,seq_gap=N] (bshd)");
+  flags.value("--page-size", "N", "Keys and values lie in pages of N keys; 0: they do not (0)");
+  flags.value("--num-pages", "N", "Pages there are (as needed, and some that nobody uses)");
+  flags.value("--page-table", "A,B/C", "The pages of each batch entry, entries parted by '/' (shuffled by --seed)");
   flags.value("--base-offset", "N", "Elements by which the first value is off its alignment (0)");
   flags.value("--inputs", "DIST", "normal, large, shift, zero_q, one_v or one_hot_v (normal)");
   flags.value("--seed", "S", "Of the inputs (0)");
@@ -107,6 +137,15 @@ Json case_fields(const Flags& flags) {
     json["window_left"] = left;
     json["window_right"] = right;
   }
+  for (const char* const name : {"--prefix", "--page-size", "--num-pages", "--num-splits"})
+    if (const auto value = flags.integer(name)) json[field_of(name)] = *value;
+  for (const std::string& name : list_flags)
+    if (const auto list = flags.text(name)) json[field_of(name)] = parse_integers(field_of(name), *list);
+  for (const std::string& name : toggle_flags)
+    if (flags.given(name)) json[field_of(name)] = true;
+  if (const auto softcap = flags.number("--softcap")) json["softcap"] = *softcap;
+  if (const auto bias = flags.text("--bias")) json["bias"] = bias->empty() ? "bhqk" : *bias;
+  if (const auto table = flags.text("--page-table")) json["page_table"] = parse_page_table(*table);
   if (const auto layout = flags.text("--layout")) json["layout"] = *layout;
   if (const auto offset = flags.integer("--base-offset")) json["base_offset"] = *offset;
   if (const auto inputs = flags.text("--inputs")) json["inputs"] = *inputs;

@@ -109,6 +109,17 @@ std::pair<std::int64_t, std::int64_t> parse_pair(std::string_view field, std::st
   return pair;
 }
 
+std::vector<std::int64_t> parse_integers(std::string_view field, std::string_view text) {
+  std::vector<std::int64_t> values;
+  for (std::string_view rest = text;; rest = rest.substr(rest.find(',') + 1)) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    if (parse_all(word, values.emplace_back()) != std::errc())
+      throw InvalidInput(field, in_quotes(text),
+                         "is not a list of integers of 64 bits with commas between, such as 64,0,3");
+    if (word.size() == rest.size()) return values;
+  }
+}
+
 std::pair<std::int64_t, std::int64_t> parse_shard(std::string_view field, std::string_view text) {
   const std::size_t slash = text.find('/');
   std::pair<std::int64_t, std::int64_t> shard;

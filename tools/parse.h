@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace attest::tools {
 
@@ -25,6 +26,9 @@ double parse_seconds(std::string_view field, std::string_view text);
 
 /// "L,R": two integers with one comma between them.
 std::pair<std::int64_t, std::int64_t> parse_pair(std::string_view field, std::string_view text);
+
+/// "A,B,C": one integer or more, commas between them.
+std::vector<std::int64_t> parse_integers(std::string_view field, std::string_view text);
 
 /// "I/N": shard I of N, from 0 to N - 1.
 std::pair<std::int64_t, std::int64_t> parse_shard(std::string_view field, std::string_view text);

@@ -145,6 +145,27 @@ Numerics CpuKernel::numerics(const Case& c) const {
   return n;
 }
 
+std::optional<std::string> CpuKernel::unsupported(const Case& c) const {
+  const Problem& p = c.problem;
+  const std::pair<bool, const char*> lacking[] = {
+      {is_fp8(p.dtype), "8-bit inputs"},
+      {p.prefix != 0, "prefix"},
+      {!p.documents.empty(), "documents"},
+      {p.softcap != 0, "softcap"},
+      {p.alibi, "alibi"},
+      {p.sink, "sink"},
+      {p.bias != Bias::none, "bias"},
+      {!p.varlen_q.empty() || !p.varlen_k.empty(), "varlen"},
+      {!p.seqused_k.empty(), "seqused_k"},
+      {c.layout.page_size != 0, "pages"},
+      {c.num_splits != 1, "splits"},
+      {c.backward, "the backward"},
+  };
+  for (const auto& [asked, what] : lacking)
+    if (asked) return fmt::format("the CPU kernel does not run {}", what);
+  return std::nullopt;
+}
+
 RunReport CpuKernel::run(const Case& c, const ForwardArgs& args) {
   const auto behaviour = make_behaviour_(cpu_plan(spec_, c));
   hazards_.begin(behaviour->plan());

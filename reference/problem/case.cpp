@@ -2,26 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <vector>
 
 #include "attest/problem/error.h"
 
 namespace attest {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view schema_prefix = "attest/case/";
-constexpr int schema_version = 1;
-
-void check_layout(std::string_view field, std::int64_t value) {
-  constexpr std::int64_t limit = 1 << 20;
-  if (value < 0 || value > limit)
-    throw InvalidInput(field, fmt::format("{}", value), fmt::format("is outside 0 to {}", limit));
+void check_range(std::string_view field, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value < low || value > high)
+    throw InvalidInput(field, fmt::format("{}", value), fmt::format("is outside {} to {}", low, high));
 }
 
 // With its gaps a tensor may reach further than its elements.
@@ -34,6 +26,56 @@ void check_span(std::string_view tensor, const Layout& layout, std::int64_t batc
                        fmt::format("spreads {} over 2^40 elements or more, the most a tensor may span", tensor));
 }
 
+std::int64_t pages_of(const Case& c, std::size_t b) {
+  const std::int64_t keys = c.problem.seqused_k.empty() ? c.problem.seqlen_k : c.problem.seqused_k[b];
+  return (keys + c.layout.page_size - 1) / c.layout.page_size;
+}
+
+std::int64_t num_pages_needed(const Case& c) {
+  std::int64_t needed = 0;
+  for (std::size_t b = 0; b < static_cast<std::size_t>(c.problem.batch); ++b) needed += pages_of(c, b);
+  return needed;
+}
+
+// The rows of the page table hold the keys of their batch entries, in pages that exist, none of them twice.
+void check_pages(const Case& c) {
+  const Problem& p = c.problem;
+  const Layout& layout = c.layout;
+  check_range("page_size", layout.page_size, 0, 1 << 20);
+  check_range("num_pages", layout.num_pages, 0, std::int64_t{1} << 31);
+  if (layout.page_size == 0) {
+    if (layout.num_pages != 0)
+      throw InvalidInput("num_pages", fmt::format("{}", layout.num_pages), "goes with a page_size");
+    if (!layout.page_table.empty())
+      throw InvalidInput("page_table", fmt::format("of {} rows", layout.page_table.size()), "goes with a page_size");
+    return;
+  }
+  if (!p.varlen_k.empty())
+    throw InvalidInput("page_size", fmt::format("{}", layout.page_size),
+                       "contradicts varlen_k, which packs the keys; give the lengths as seqused_k");
+  if (const std::int64_t needed = num_pages_needed(c); layout.num_pages != 0 && layout.num_pages < needed)
+    throw InvalidInput("num_pages", fmt::format("{}", layout.num_pages),
+                       fmt::format("is below {}, the pages that hold the keys", needed));
+  if (layout.page_table.empty()) return;
+  if (std::ssize(layout.page_table) != p.batch)
+    throw InvalidInput("page_table", fmt::format("of {} rows", layout.page_table.size()),
+                       fmt::format("does not have one for each of batch = {}", p.batch));
+  std::set<std::int64_t> used;
+  for (std::size_t b = 0; b < layout.page_table.size(); ++b) {
+    const auto& row = layout.page_table[b];
+    const std::string field = fmt::format("page_table[{}]", b);
+    if (std::ssize(row) < pages_of(c, b))
+      throw InvalidInput(field, fmt::format("of {} pages", row.size()),
+                         fmt::format("is short of the {} that its keys fill", pages_of(c, b)));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string place = fmt::format("{}[{}]", field, i);
+      check_range(place, row[i], 0, (layout.num_pages != 0 ? layout.num_pages : std::int64_t{1} << 31) - 1);
+      if (!used.insert(row[i]).second)
+        throw InvalidInput(place, fmt::format("{}", row[i]), "is a page that the table has already");
+    }
+  }
+}
+
 std::int64_t parse_integer(std::string_view field, std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -41,74 +83,6 @@ std::int64_t parse_integer(std::string_view field, std::string_view text) {
     throw InvalidInput(field, fmt::format("'{}'", text), "is not an integer of 64 bits");
   return value;
 }
-
-std::string brief(const Json& value) {  // never a page of somebody's file in an error of one line
-  std::string text = value.dump();
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
-
-// Reads the members of a case one by one and then says which were not known.
-class Reader {
- public:
-  explicit Reader(const Json& json) : json_(json) {
-    if (!json.is_object()) throw InvalidInput("case", brief(json), "is not a JSON object");
-    const Json* schema = find("schema");
-    if (!schema) return;
-    const std::string text = schema->is_string() ? schema->get<std::string>() : brief(*schema);
-    if (text != fmt::format("{}{}", schema_prefix, schema_version))
-      throw InvalidInput("schema", fmt::format("'{}'", text),
-                         fmt::format("is not '{}{}', the one this version reads", schema_prefix, schema_version));
-  }
-
-  bool has(const char* field) const { return json_.contains(field) && !json_.at(field).is_null(); }
-
-  void integer(const char* field, std::int64_t& out) {
-    if (const Json* value = find(field)) {
-      const bool fits = value->is_number_integer() &&
-                        !(value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t{INT64_MAX});
-      if (!fits) throw InvalidInput(field, brief(*value), "is not an integer of 64 bits");
-      out = value->get<std::int64_t>();
-    }
-  }
-
-  void unsigned_integer(const char* field, std::uint64_t& out) {
-    if (const Json* value = find(field)) {
-      if (!value->is_number_unsigned()) throw InvalidInput(field, brief(*value), "is not an integer of 0 to 2^64 - 1");
-      out = value->get<std::uint64_t>();
-    }
-  }
-
-  void number(const char* field, std::optional<double>& out) {
-    if (const Json* value = find(field)) {
-      if (!value->is_number()) throw InvalidInput(field, brief(*value), "is not a number");
-      out = value->get<double>();
-    }
-  }
-
-  template <class T, class Parse>
-  void word(const char* field, T& out, Parse parse) {
-    if (const Json* value = find(field)) {
-      if (!value->is_string()) throw InvalidInput(field, brief(*value), "is not a string");
-      out = parse(value->get<std::string>());
-    }
-  }
-
-  void finish() const {
-    for (const auto& [key, value] : json_.items())
-      if (!known_.contains(key)) throw InvalidInput(key, brief(value), "is no field of a case");
-  }
-
- private:
-  const Json* find(const char* field) {
-    known_.insert(field);
-    const auto at = json_.find(field);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
-  }
-
-  const Json& json_;
-  std::set<std::string> known_;
-};
 
 }  // namespace
 
@@ -140,6 +114,13 @@ Layout layout_from_spec(std::string_view spec) {
   return layout;
 }
 
+std::string page_table_spec(const std::vector<std::vector<std::int64_t>>& table) {
+  std::string spec;
+  for (const auto& row : table)
+    spec += fmt::format("{}{}", spec.empty() && &row == table.data() ? "" : "/", fmt::join(row, ","));
+  return spec;
+}
+
 std::string_view to_string(Distribution distribution) {
   switch (distribution) {
     case Distribution::normal:
@@ -166,90 +147,19 @@ Distribution distribution_from_string(std::string_view name) {
 
 void validate(const Case& c) {
   validate(c.problem);
-  check_layout("row_gap", c.layout.row_gap);
-  check_layout("seq_gap", c.layout.seq_gap);
-  check_layout("base_offset", c.layout.base_offset);
+  constexpr std::int64_t largest_gap = 1 << 20;
+  check_range("row_gap", c.layout.row_gap, 0, largest_gap);
+  check_range("seq_gap", c.layout.seq_gap, 0, largest_gap);
+  check_range("base_offset", c.layout.base_offset, 0, largest_gap);
+  check_range("num_splits", c.num_splits, 1, 256);
+  check_pages(c);
   const Problem& p = c.problem;
   check_span("q", c.layout, p.batch, p.seqlen_q, p.nheads, p.headdim);
-  check_span("k", c.layout, p.batch, p.seqlen_k, p.nheads_k, p.headdim);
-  check_span("v", c.layout, p.batch, p.seqlen_k, p.nheads_k, p.headdim_v);
+  const bool paged = c.layout.page_size > 0;
+  const std::int64_t sequences = paged ? std::max(c.layout.num_pages, num_pages_needed(c)) : p.batch;
+  check_span("k", c.layout, sequences, paged ? c.layout.page_size : p.seqlen_k, p.nheads_k, p.headdim);
+  check_span("v", c.layout, sequences, paged ? c.layout.page_size : p.seqlen_k, p.nheads_k, p.headdim_v);
   check_span("o", c.layout, p.batch, p.seqlen_q, p.nheads, p.headdim_v);
-}
-
-Json to_json(const Case& c) {
-  const Problem& p = c.problem;
-  Json json;
-  json["schema"] = fmt::format("{}{}", schema_prefix, schema_version);
-  json["batch"] = p.batch;
-  json["nheads"] = p.nheads;
-  json["nheads_k"] = p.nheads_k;
-  json["seqlen_q"] = p.seqlen_q;
-  json["seqlen_k"] = p.seqlen_k;
-  json["headdim"] = p.headdim;
-  json["headdim_v"] = p.headdim_v;
-  json["dtype"] = to_string(p.dtype);
-  if (p.softmax_scale) json["softmax_scale"] = *p.softmax_scale;
-  json["causal"] = to_string(p.causal);
-  json["window_left"] = p.window_left;
-  json["window_right"] = p.window_right;
-  json["layout"] = layout_spec(c.layout);
-  json["base_offset"] = c.layout.base_offset;
-  json["inputs"] = to_string(c.inputs);
-  json["seed"] = c.seed;
-  return json;
-}
-
-Case case_from_json(const Json& json) {
-  Case c;
-  Problem& p = c.problem;
-  Reader reader(json);
-  reader.integer("batch", p.batch);
-  reader.integer("nheads", p.nheads);
-  p.nheads_k = p.nheads;
-  reader.integer("nheads_k", p.nheads_k);
-  reader.integer("seqlen_q", p.seqlen_q);
-  if (!reader.has("seqlen_k")) p.seqlen_k = p.seqlen_q;
-  reader.integer("seqlen_k", p.seqlen_k);
-  reader.integer("headdim", p.headdim);
-  p.headdim_v = p.headdim;
-  reader.integer("headdim_v", p.headdim_v);
-  reader.word("dtype", p.dtype, dtype_from_string);
-  reader.number("softmax_scale", p.softmax_scale);
-  reader.word("causal", p.causal, causal_from_string);
-  reader.integer("window_left", p.window_left);
-  reader.integer("window_right", p.window_right);
-  reader.word("layout", c.layout, layout_from_spec);
-  reader.integer("base_offset", c.layout.base_offset);
-  reader.word("inputs", c.inputs, distribution_from_string);
-  reader.unsigned_integer("seed", c.seed);
-  reader.finish();
-  validate(c);
-  return c;
-}
-
-Case case_from_json_text(std::string_view text) {
-  Json json;
-  std::vector<std::set<std::string>> seen;  // keys of the objects that are open
-  std::string twice;
-  constexpr int deepest = 8;  // the library's own printing recurses
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > deepest) throw InvalidInput("case", fmt::format("nested {} deep", depth), "is no case");
-    if (event == Json::parse_event_t::object_start) seen.emplace_back();
-    if (event == Json::parse_event_t::object_end) seen.pop_back();
-    if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)
-      twice = parsed.get<std::string>();
-    return true;
-  };
-  try {
-    json = Json::parse(text, watch);
-  } catch (const Json::parse_error& error) {
-    throw InvalidInput("case", fmt::format("{} bytes", text.size()),
-                       fmt::format("are not JSON: malformed at byte {}", error.byte));
-  } catch (const Json::out_of_range&) {
-    throw InvalidInput("case", fmt::format("{} bytes", text.size()), "hold a number beyond float64");
-  }
-  if (!twice.empty()) throw InvalidInput(twice, "given twice;", "must be given once");
-  return case_from_json(json);
 }
 
 std::string command_line(const Case& c) {
@@ -263,8 +173,23 @@ std::string command_line(const Case& c) {
   if (p.causal == Causal::top_left) line += " --causal=top-left";
   if (p.window_left != -1 || p.window_right != -1)
     line += fmt::format(" --window={},{}", p.window_left, p.window_right);
+  if (p.prefix != 0) line += fmt::format(" --prefix {}", p.prefix);
+  if (!p.documents.empty()) line += fmt::format(" --documents {}", fmt::join(p.documents, ","));
+  if (p.softcap != 0) line += fmt::format(" --softcap {}", p.softcap);
+  if (p.alibi) line += " --alibi";
+  if (p.sink) line += " --sink";
+  if (p.bias != Bias::none) line += fmt::format(" --bias={}", to_string(p.bias));
+  if (!p.varlen_q.empty()) line += fmt::format(" --varlen-q {}", fmt::join(p.varlen_q, ","));
+  if (!p.varlen_k.empty()) line += fmt::format(" --varlen-k {}", fmt::join(p.varlen_k, ","));
+  if (!p.seqused_k.empty()) line += fmt::format(" --seqused-k {}", fmt::join(p.seqused_k, ","));
   if (const std::string spec = layout_spec(c.layout); spec != "bshd") line += fmt::format(" --layout {}", spec);
   if (c.layout.base_offset != 0) line += fmt::format(" --base-offset {}", c.layout.base_offset);
+  if (c.layout.page_size != 0) line += fmt::format(" --page-size {}", c.layout.page_size);
+  if (c.layout.num_pages != 0) line += fmt::format(" --num-pages {}", c.layout.num_pages);
+  if (!c.layout.page_table.empty()) line += fmt::format(" --page-table {}", page_table_spec(c.layout.page_table));
+  if (c.num_splits != 1) line += fmt::format(" --num-splits {}", c.num_splits);
+  if (c.backward) line += " --backward";
+  if (c.deterministic) line += " --deterministic";
   if (c.inputs != Distribution::normal) line += fmt::format(" --inputs {}", to_string(c.inputs));
   line += fmt::format(" --seed {}", c.seed);
   return line;

@@ -19,6 +19,20 @@ Numerics flash_numerics(Dtype dtype, int smallest_tile) {
       n.a_P = n.floor_out = 0x1p-126;
       n.min_normal_P = 0x1p-126;
       break;
+    case Dtype::fp8_e4m3:  // P in the inputs' format, O in bf16
+      n.u_P = 0x1p-4;
+      n.a_P = 0x1p-10;
+      n.min_normal_P = 0x1p-6;
+      n.u_out = 0x1p-8;
+      n.floor_out = 0x1p-126;
+      break;
+    case Dtype::fp8_e5m2:
+      n.u_P = 0x1p-3;
+      n.a_P = 0x1p-17;
+      n.min_normal_P = 0x1p-14;
+      n.u_out = 0x1p-8;
+      n.floor_out = 0x1p-126;
+      break;
     case Dtype::fp32:
       n.u_out = 0x1p-24;
       n.floor_out = 0x1p-126;

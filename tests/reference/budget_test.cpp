@@ -21,7 +21,8 @@ T pick(std::mt19937& random, const T (&choices)[n]) {
 
 class RightKernelTest : public testing::TestWithParam<std::tuple<Distribution, Dtype>> {};
 INSTANTIATE_TEST_SUITE_P(All, RightKernelTest,
-                         testing::Combine(testing::ValuesIn(all_distributions), testing::ValuesIn(all_dtypes)),
+                         testing::Combine(testing::ValuesIn(all_distributions),
+                                          testing::Values(Dtype::fp16, Dtype::bf16, Dtype::fp32)),
                          [](const auto& tested) {
                            return std::string(to_string(std::get<0>(tested.param))) + "_" +
                                   std::string(to_string(std::get<1>(tested.param)));

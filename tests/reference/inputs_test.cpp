@@ -99,7 +99,7 @@ TEST(InputsTest, NormalHasTheMomentsOfANormal) {
 }
 
 TEST(InputsTest, LargeReachesBothSigns) {
-  for (const Dtype dtype : all_dtypes)
+  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16, Dtype::fp32})
     for (const std::int64_t headdim : {1, 8, 64, 256})
       for (const std::optional<double> scale : {std::optional<double>{}, {1.0}, {1e-4}, {-0.5}}) {
         Case c = case_of(small_problem(64, 64, headdim, 8, dtype), Distribution::large);

@@ -90,7 +90,7 @@ class EveryLayout : public testing::TestWithParam<std::tuple<Dtype, Layout>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(ForwardBuffers, EveryLayout,
-                         testing::Combine(testing::ValuesIn(all_dtypes),
+                         testing::Combine(testing::Values(Dtype::fp16, Dtype::bf16, Dtype::fp32),
                                           testing::Values(Layout{}, Layout{Layout::Order::bhsd, 0, 0, 0},
                                                           Layout{Layout::Order::bshd, 3, 0, 1},
                                                           Layout{Layout::Order::bhsd, 8, 2, 8},

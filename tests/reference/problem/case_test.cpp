@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
@@ -34,6 +35,46 @@ rc::Gen<Case> any_case() {
     p.window_right = *rc::gen::element<std::int64_t>(-1, 0, 64, 1 << 30);
     if (*rc::gen::arbitrary<bool>())
       p.softmax_scale = *rc::gen::element(0.0, -0.5, 0.1, 1.0 / 3, 1e-300, 0x1p20, 5e-324);
+    const auto lengths = [&](std::int64_t longest) {  // one a batch entry, the longest among them
+      std::vector<std::int64_t> all(static_cast<std::size_t>(p.batch));
+      for (auto& n : all) n = below(0, longest);
+      all[static_cast<std::size_t>(below(0, p.batch - 1))] = longest;
+      return all;
+    };
+    p.prefix = *rc::gen::element<std::int64_t>(0, 1, 1 << 26);
+    if (*rc::gen::arbitrary<bool>()) {
+      const std::int64_t positions = std::max(p.seqlen_q, p.seqlen_k), first = below(0, positions);
+      p.documents = {first, 0, positions - first};
+    }
+    p.softcap = *rc::gen::element(0.0, 0x1p-20, 30.0, 50.1);
+    p.alibi = *rc::gen::arbitrary<bool>();
+    p.sink = *rc::gen::arbitrary<bool>();
+    // the broadest of 2^20 x 2^20 scores is past the limit of elements
+    if (p.seqlen_q < 100 || p.seqlen_k < 5000)
+      p.bias = *rc::gen::element(Bias::none, Bias::bhqk, Bias::hqk, Bias::bqk, Bias::qk);
+    if (*rc::gen::arbitrary<bool>()) p.varlen_q = lengths(p.seqlen_q);
+    switch (below(0, 3)) {
+      case 0:
+        p.varlen_k = lengths(p.seqlen_k);
+        p.seqused_k = p.varlen_k;
+        break;
+      case 1:
+        p.seqused_k = lengths(p.seqlen_k / 2);
+        break;
+      case 2:
+        c.layout.page_size = *rc::gen::element<std::int64_t>(1, 16, 256);
+        if (*rc::gen::arbitrary<bool>()) c.layout.num_pages = p.batch * (p.seqlen_k / c.layout.page_size + 2);
+        if (p.seqlen_k < 5000)
+          for (std::int64_t b = 0; b < p.batch; ++b)
+            for (auto& row = c.layout.page_table.emplace_back(); std::ssize(row) * c.layout.page_size < p.seqlen_k;)
+              row.push_back(std::ssize(row) * p.batch + b);
+        break;
+      default:
+        break;
+    }
+    c.num_splits = *rc::gen::element<std::int64_t>(1, 2, 256);
+    c.backward = *rc::gen::arbitrary<bool>();
+    c.deterministic = *rc::gen::arbitrary<bool>();
     c.layout.order = *rc::gen::element(Layout::Order::bshd, Layout::Order::bhsd);
     c.layout.row_gap = *rc::gen::element<std::int64_t>(0, 1, 56);  // wider ones with the longest rows pass 2^40
     c.layout.seq_gap = *rc::gen::element<std::int64_t>(0, 3, 1 << 12);
@@ -58,7 +99,8 @@ RC_GTEST_PROP(CaseTest, CanonicalJsonIsStable, ()) {
 
 RC_GTEST_PROP(CaseTest, LayoutSpecRoundTrips, ()) {
   Layout layout = (*any_case()).layout;
-  layout.base_offset = 0;  // has a flag of its own
+  layout.base_offset = layout.page_size = layout.num_pages = 0;  // have flags of their own
+  layout.page_table.clear();
   RC_ASSERT(layout_from_spec(layout_spec(layout)) == layout);
 }
 
@@ -92,6 +134,20 @@ TEST(CaseTest, CommandLineNamesWhatIsNotDefault) {
       command_line(c),
       "--batch 1 --nheads 4 --nheads-k 2 --seqlen-q 128 --seqlen-k 128 --headdim 64 --dtype bf16 --softmax-scale=-0.5 "
       "--causal=top-left --window=3,-1 --layout bhsd,seq_gap=5 --base-offset 1 --inputs one_hot_v --seed 7");
+}
+
+TEST(CaseTest, CommandLineOfEveryFeature) {
+  Case c = case_from_json_text(R"({"cu_seqlens_q": [0, 3, 3, 8], "total_q": 8, "seqlen_k": 40, "prefix": 2,
+    "documents": [30, 10], "softcap": 30, "alibi": true, "sink": true, "bias": "1hqk", "seqused_k": [0, 40, 17],
+    "page_size": 16, "page_table": [[], [5, 0, 2], [1, 3]], "num_pages": 6, "num_splits": 2, "backward": true,
+    "deterministic": true})");
+  EXPECT_EQ(c.problem.batch, 3);
+  EXPECT_EQ(c.problem.seqlen_q, 5);
+  EXPECT_EQ(c.problem.varlen_q, (std::vector<std::int64_t>{3, 0, 5}));
+  EXPECT_EQ(command_line(c),
+            "--batch 3 --nheads 1 --nheads-k 1 --seqlen-q 5 --seqlen-k 40 --headdim 64 --dtype bf16 --prefix 2 "
+            "--documents 30,10 --softcap 30 --alibi --sink --bias=1hqk --varlen-q 3,0,5 --seqused-k 0,40,17 "
+            "--page-size 16 --num-pages 6 --page-table /5,0,2/1,3 --num-splits 2 --backward --deterministic --seed 0");
 }
 
 // A refusal is one line that begins with the field and has the value in it.

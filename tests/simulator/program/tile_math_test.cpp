@@ -25,7 +25,7 @@ TEST(TileMath, RoundsAsTheFormatsDo) {
 }
 
 TEST(TileMath, LoadsAndStoresRaggedRows) {
-  for (const Dtype dtype : all_dtypes)
+  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16, Dtype::fp32})
     for (int n = 0; n <= 19; ++n) {
       std::vector<float> x(static_cast<std::size_t>(n) + 1, 77.0f), back = x;
       for (int i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i - 5);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Capability {
   std::string description;  // one line for `attest kernels`
   std::vector<Dtype> dtypes;
   bool offers_lse = true;
+  bool offers_gradients = false;
   double lse_base = 2.718281828459045;  // log base of LSE
   double lse_of_empty_row = -std::numeric_limits<double>::infinity();
   bool bitwise_batch = false;   // a batch gives its members bit for bit
@@ -39,6 +41,10 @@ class Kernel {
   virtual std::optional<std::string> unsupported(const Case& c) const = 0;
   /// Computes O and LSE. Reads the logical domain of q, k, v only and writes every element of o and lse.
   virtual RunReport run(const Case& c, const ForwardArgs& args) = 0;
+  /// Computes the gradients, of which it writes every element. Called only where offers_gradients is set.
+  virtual RunReport run_backward(const Case& /*c*/, const BackwardArgs& /*args*/) {
+    throw std::logic_error("the kernel offers no gradients");
+  }
 };
 
 }  // namespace attest

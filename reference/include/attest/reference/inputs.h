@@ -8,6 +8,13 @@ namespace attest {
 
 struct Inputs {
   Tensor q, k, v;  // [batch, seqlen, heads, dim], every value representable in the case's dtype
+  // Below: empty where the case has no use for it; fp32 values unless said otherwise. Rows past a batch entry's length
+  // are outside the logical domain.
+  Tensor dout{};          // [batch, seqlen_q, nheads, headdim_v], representable in output_dtype()
+  Tensor bias{};          // [batch or 1, nheads or 1, seqlen_q, seqlen_k], also in output_dtype()
+  Tensor alibi_slopes{};  // [batch, nheads, 1, 1]
+  Tensor sink{};          // [1, nheads, 1, 1]
+  Tensor q_descale{}, k_descale{}, v_descale{};  // [batch, nheads_k, 1, 1], beside 8-bit inputs
 };
 
 /// A pure function of (problem, inputs, seed): element (b, s, h, d) of a tensor does not depend on the other extents of

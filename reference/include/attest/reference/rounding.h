@@ -1,4 +1,4 @@
-// Rounding float64 to the 16- and 32-bit formats, to nearest even, in one step.
+// Rounding float64 to the formats of 8, 16 and 32 bits, to nearest even, in one step.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,8 @@
 
 namespace attest {
 
-/// `value` rounded to `dtype` (subnormals kept, overflow to Inf, NaN stays NaN), as a double.
+/// `value` rounded to `dtype` (subnormals kept, overflow to Inf, of 8 bits to the largest finite value; NaN stays NaN),
+/// as a double.
 double round_to(Dtype dtype, double value);
 
 /// The bits of `value` rounded to `dtype`, in the low bytes_of(dtype) bytes; and back.

@@ -53,7 +53,7 @@ class CpuKernel : public Kernel {
   explicit CpuKernel(const CpuPlanSpec& spec = {}, MakeBehaviour behaviour = right_behaviour);
   const Capability& capability() const override { return capability_; }
   Numerics numerics(const Case& c) const override;
-  std::optional<std::string> unsupported(const Case&) const override { return std::nullopt; }
+  std::optional<std::string> unsupported(const Case& c) const override;
   RunReport run(const Case& c, const ForwardArgs& args) override;
 
   static std::unique_ptr<Behaviour> right_behaviour(const KernelPlan& plan);

@@ -17,7 +17,33 @@ struct ForwardArgs {
   TensorRef k;           // [batch, seqlen_k, nheads_k, headdim]
   TensorRef v;           // [batch, seqlen_k, nheads_k, headdim_v]
   TensorRef o;           // [batch, seqlen_q, nheads, headdim_v], written
-  float* lse = nullptr;  // [batch, nheads, seqlen_q], contiguous, written
+  float* lse = nullptr;  // [batch, nheads, seqlen_q], packed [nheads, total_q]; contiguous, written
+
+  // Below: null where the case has no use for it.
+  // [batch + 1], running sums of lengths from 0. Set: that side is packed, a batch entry begins at row cu_seqlens[b]
+  // and batch_stride is 0.
+  const std::int32_t* cu_seqlens_q = nullptr;
+  const std::int32_t* cu_seqlens_k = nullptr;
+  const std::int32_t* seqused_k = nullptr;   // [batch]
+  const std::int32_t* page_table = nullptr;  // [batch, pages_per_sequence]; batch_stride of k and v is then a page's
+  std::int64_t pages_per_sequence = 0;
+  std::int64_t page_size = 0;
+  const float* alibi_slopes = nullptr;  // [batch, nheads]
+  const float* sink = nullptr;          // [nheads]
+  const float* bias = nullptr;          // [batch, nheads, seqlen_q, seqlen_k] by the strides; 0 where it is shared
+  std::int64_t bias_batch_stride = 0, bias_head_stride = 0, bias_row_stride = 0;
+  const float* q_descale = nullptr;  // [batch, nheads_k]
+  const float* k_descale = nullptr;
+  const float* v_descale = nullptr;
+};
+
+/// The gradients' half: of `forward`, o and lse are read.
+struct BackwardArgs {
+  ForwardArgs forward;
+  TensorRef dout;          // as o
+  TensorRef dq, dk, dv;    // as q, k, v, but never paged; written
+  float* dsink = nullptr;  // [nheads], written where there is a sink
+  float* dbias = nullptr;  // as bias, by its strides, written where there is a bias
 };
 
 }  // namespace attest

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attest/problem/problem.h"
 
@@ -12,17 +13,25 @@ namespace attest {
 
 /// Where the tensors lie. The last dimension is contiguous. Everything the gaps leave out is outside the logical
 /// domain: NaN before a run, untouched after it.
+///   Sequences of one length   [batch, seqlen, heads, dim], or [batch, heads, seqlen, dim] as bhsd
+///   varlen                    packed: [total, heads, dim], or [heads, total, dim]; LSE [nheads, total_q]
+///   paged K and V             [num_pages, page_size, nheads_k, dim], or [num_pages, nheads_k, page_size, dim]
 struct Layout {
   enum class Order : std::uint8_t { bshd, bhsd };
   Order order = Order::bshd;
   std::int64_t row_gap = 0;      // elements between the end of one innermost row (headdim values) and the next
-  std::int64_t seq_gap = 0;      // rows of padding after each sequence
+  std::int64_t seq_gap = 0;      // rows of padding after each sequence, packed tensor or page
   std::int64_t base_offset = 0;  // elements by which the first value is off the allocation's 256-byte alignment
+  std::int64_t page_size = 0;    // keys a page; 0: K and V are not paged
+  // For each batch entry the pages that hold its keys, in order; empty: a shuffled table drawn from the case's seed.
+  std::vector<std::vector<std::int64_t>> page_table{};
+  std::int64_t num_pages = 0;  // 0: as many as the table needs, and some that nobody uses
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// "bshd" or "bhsd", then ",row_gap=N" and ",seq_gap=N" where they are not 0: the SPEC of --layout.
+/// "bshd" or "bhsd", then ",row_gap=N" and ",seq_gap=N" where they are not 0: the SPEC of --layout. Base offset and
+/// pages have flags of their own.
 std::string layout_spec(const Layout& layout);
 Layout layout_from_spec(std::string_view spec);
 
@@ -47,18 +56,25 @@ struct Case {
   Layout layout;
   Distribution inputs = Distribution::normal;
   std::uint64_t seed = 0;
+  std::int64_t num_splits = 1;  // shares that the keys of a row are split into, then combined
+  bool backward = false;        // the gradients are asked for as well
+  bool deterministic = false;   // and must be the same bits in every run
 
   friend bool operator==(const Case&, const Case&) = default;
 };
 
-/// validate(problem), and the layout: 0 <= row_gap, seq_gap, base_offset <= 2^20, and no tensor that spans 2^40
-/// elements or more with its gaps.
+/// validate(problem), and the layout: 0 <= row_gap, seq_gap, base_offset <= 2^20, no tensor that spans 2^40 elements or
+/// more with its gaps, 0 <= page_size <= 2^20 and none beside varlen_k, a page table with a row for each batch entry
+/// that holds its keys in pages below num_pages, none of them twice; 1 <= num_splits <= 256.
 void validate(const Case& c);
 
-/// Canonical JSON: {"schema": "attest/case/1", every field by its name on the command line with '_' for '-'}.
+/// Canonical JSON: {"schema": "attest/case/1", every field by its name on the command line with '_' for '-'}. Fields
+/// that only some cases have are left out where they have their default.
 nlohmann::ordered_json to_json(const Case& c);
 
-/// Reads what to_json wrote; fields left out take their defaults (headdim_v: headdim; nheads_k: nheads).
+/// Reads what to_json wrote; fields left out take their defaults (headdim_v: headdim; nheads_k: nheads; seqlen_k:
+/// seqlen_q; with varlen: batch and seqlens from its lengths). In place of varlen_q it takes cu_seqlens_q, the running
+/// sums from 0 that kernels are handed, with total_q beside it if wanted; likewise for k.
 /// Throws InvalidInput naming an unknown, mistyped or out-of-range field or a newer schema. The result is validated.
 Case case_from_json(const nlohmann::ordered_json& json);
 Case case_from_json_text(std::string_view text);

@@ -59,5 +59,12 @@ Verdict gqa(Trial& trial);
 Verdict batch(Trial& trial);
 Verdict key_permutation(Trial& trial);
 Verdict layout(Trial& trial);
+Verdict accumulator(Trial& trial);
+Verdict weights(Trial& trial);
+Verdict lookup(Trial& trial);
+
+// To which cases some of them apply.
+bool has_weights(const Case& c);
+bool can_look_up(const Case& c);
 
 }  // namespace attest

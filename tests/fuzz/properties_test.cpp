@@ -119,6 +119,9 @@ const std::vector<Sight>& sights() {
         {"batch", Fault::swapped_batch_v, make_case(2, 9)},
         {"key_permutation", Fault::drops_last_key, make_case(2, 9)},
         {"layout", Fault::hard_coded_strides, make_case(2, 9)},
+        {"weights", Fault::p_in_bf16, make_case(9, 40)},
+        {"lookup", Fault::drops_one_key_of_many, make_case(40, 100, Causal::bottom_right)},
+        {"lookup", Fault::scale_one_percent, make_case(3, 9)},
     };
     for (Sight& sight : sights)
       if (sight.fault == Fault::value_columns_of_headdim) sight.c.problem.headdim_v = 17;

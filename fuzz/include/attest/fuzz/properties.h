@@ -30,6 +30,9 @@ struct Property {
 /// batch       a batch gives what its members give alone
 /// key_permutation   keys that the same rows see may change places, together with their values
 /// layout      the same values lying elsewhere in memory give the same result
+/// accumulator large numbers cancel in O and leave exactly what was added beside them
+/// weights     V that cancels P leaves nothing: P has all the bits its kernel declares
+/// lookup      a query that is one key's word gives that key's V and its score
 std::span<const Property> properties();
 
 /// The property of that name; throws InvalidInput naming `property`.

@@ -43,6 +43,10 @@ constexpr double unit = 0x1p-6;
 
 }  // namespace
 
+bool has_accumulator(const Case& c) {
+  return has_plain_scores(c.problem) && c.problem.seqlen_q > 0 && c.problem.seqlen_k > 2;
+}
+
 Verdict accumulator(Trial& trial) {
   Case variation = trial.the_case();
   variation.inputs = Distribution::zero_q;
@@ -68,7 +72,7 @@ Verdict accumulator(Trial& trial) {
 
   std::vector<bool> sees(static_cast<std::size_t>(p.seqlen_k));
   for (std::int64_t b = 0; b < p.batch; ++b)
-    for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
+    for (std::int64_t i = 0; i < queries_of(p, b); ++i) {
       std::array<std::int64_t, keys_per_unit> units{};
       std::int64_t keys = 0;
       for (std::int64_t j = 0; j < p.seqlen_k; ++j) {

@@ -67,7 +67,7 @@ struct Row {
 bool can_look_up(const Case& c) {
   const Problem& p = c.problem;
   const double scale = std::abs(effective_softmax_scale(p));
-  return p.seqlen_q > 0 && p.seqlen_k > 0 && scale >= 0x1p-10 && scale <= 16;
+  return has_plain_scores(p) && p.seqlen_q > 0 && p.seqlen_k > 0 && scale >= 0x1p-10 && scale <= 16;
 }
 
 Verdict lookup(Trial& trial) {
@@ -100,7 +100,7 @@ Verdict lookup(Trial& trial) {
       for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
         visible.clear();
         for (std::int64_t j = 0; j < p.seqlen_k; ++j)
-          if (attends(p, b, i, j)) visible.push_back(j);
+          if (i < queries_of(p, b) && attends(p, b, i, j)) visible.push_back(j);
         for (std::int64_t h = 0; h < p.nheads; ++h, ++at) {
           Row& row = rows[at] = {};
           if (visible.empty()) continue;

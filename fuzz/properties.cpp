@@ -33,7 +33,6 @@ bool can_shift(const Case& c) {
 }
 bool shares_heads(const Case& c) { return c.problem.nheads_k < c.problem.nheads && has_rows(c); }
 bool has_members(const Case& c) { return c.problem.batch > 1 && has_rows(c); }
-bool has_columns_of_keys(const Case& c) { return has_rows(c) && c.problem.seqlen_k > 2; }
 bool has_keys(const Case& c) { return c.problem.seqlen_k > 1 && has_rows(c); }
 
 constexpr Property table[] = {
@@ -47,7 +46,7 @@ constexpr Property table[] = {
     {"batch", 16, has_members, batch},
     {"key_permutation", 6, has_keys, key_permutation},
     {"layout", 8, has_rows, layout},
-    {"accumulator", 8, has_columns_of_keys, accumulator},
+    {"accumulator", 8, has_accumulator, accumulator},
     {"weights", 8, has_weights, weights},
     {"lookup", 8, can_look_up, lookup},
 };

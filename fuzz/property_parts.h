@@ -63,7 +63,18 @@ Verdict accumulator(Trial& trial);
 Verdict weights(Trial& trial);
 Verdict lookup(Trial& trial);
 
+/// Queries of batch entry b.
+inline std::int64_t queries_of(const Problem& p, std::int64_t b) {
+  return p.varlen_q.empty() ? p.seqlen_q : p.varlen_q[static_cast<std::size_t>(b)];
+}
+
+/// Whether a score is softmax_scale q.k and nothing else, and inputs have the 8 bits and more that codes need.
+inline bool has_plain_scores(const Problem& p) {
+  return p.softcap == 0 && !p.alibi && !p.sink && p.bias == Bias::none && !is_fp8(p.dtype);
+}
+
 // To which cases some of them apply.
+bool has_accumulator(const Case& c);
 bool has_weights(const Case& c);
 bool can_look_up(const Case& c);
 

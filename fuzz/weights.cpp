@@ -40,7 +40,8 @@ std::vector<Coded> coded_keys(Dtype dtype, double score_per_unit, double spacing
 bool has_weights(const Case& c) {
   const Problem& p = c.problem;
   const double scale = std::abs(effective_softmax_scale(p));
-  return p.dtype != Dtype::fp32 && p.seqlen_q > 0 && p.seqlen_k >= 3 && scale >= 0x1p-10 && scale <= 16;
+  return has_plain_scores(p) && p.dtype != Dtype::fp32 && p.seqlen_q > 0 && p.seqlen_k >= 3 && scale >= 0x1p-10 &&
+         scale <= 16;
 }
 
 Verdict weights(Trial& trial) {
@@ -60,9 +61,8 @@ Verdict weights(Trial& trial) {
   const auto code_of = [&](std::int64_t j) { return coded[static_cast<std::size_t>(j / group) % coded.size()]; };
   constexpr double large = 0x1p12;  // above the outputs' subnormals, and no sum is beyond fp16
 
-  Inputs inputs{Tensor({p.batch, p.seqlen_q, p.nheads, p.headdim}),
-                Tensor({p.batch, p.seqlen_k, p.nheads_k, p.headdim}),
-                Tensor({p.batch, p.seqlen_k, p.nheads_k, p.headdim_v})};
+  Inputs inputs = make_inputs(c);
+  for (Tensor* tensor : {&inputs.q, &inputs.k, &inputs.v}) std::fill(tensor->values.begin(), tensor->values.end(), 0.0);
   for (std::size_t at = 0; at < inputs.q.values.size(); at += static_cast<std::size_t>(p.headdim))
     inputs.q.values[at] = query;
   for (std::int64_t b = 0; b < p.batch; ++b)
@@ -78,7 +78,7 @@ Verdict weights(Trial& trial) {
 
   std::vector<double> pairs(static_cast<std::size_t>(p.headdim_v));
   for (std::int64_t b = 0; b < p.batch; ++b)
-    for (std::int64_t i = 0; i < p.seqlen_q; ++i) {
+    for (std::int64_t i = 0; i < queries_of(p, b); ++i) {
       std::fill(pairs.begin(), pairs.end(), 0.0);
       double l = 0;
       for (std::int64_t j = 0; j < p.seqlen_k; ++j)

@@ -1,5 +1,7 @@
 #include "attest/reference/rounding.h"
 
+#include <immintrin.h>
+
 #include <cstring>
 
 #include "round_format.h"
@@ -64,11 +66,17 @@ double decode_e5m2(std::uint32_t bits) {
   return (bits & 0x80u) ? -magnitude : magnitude;
 }
 
+// Rows of 16 bits are rounded in software, once; what is left is exact, and the hardware's own conversions do it.
 template <class F>
 void encode_row_16(const double* values, std::int64_t count, void* bits) {
   auto* to = static_cast<unsigned char*>(bits);
   for (std::int64_t n = 0; n < count; ++n) {
-    const auto word = static_cast<std::uint16_t>(encode_format<F>(values[n]));
+    const auto value = static_cast<float>(round_to_format<F>(values[n]));
+    std::uint16_t word;
+    if constexpr (F::mantissa == Bf16::mantissa)
+      word = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+    else
+      word = _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
     std::memcpy(to + 2 * n, &word, 2);
   }
 }
@@ -79,7 +87,10 @@ void decode_row_16(const void* bits, std::int64_t count, double* values) {
   for (std::int64_t n = 0; n < count; ++n) {
     std::uint16_t word;
     std::memcpy(&word, from + 2 * n, 2);
-    values[n] = decode_format<F>(word);
+    if constexpr (F::mantissa == Bf16::mantissa)
+      values[n] = std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16);
+    else
+      values[n] = _cvtsh_ss(word);
   }
 }
 

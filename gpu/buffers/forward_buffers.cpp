@@ -1,13 +1,10 @@
 #include "attest/gpu/forward_buffers.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <iterator>
-#include <stdexcept>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "attest/problem/error.h"
@@ -15,104 +12,10 @@
 namespace attest {
 namespace {
 
-/// Calls visit(element offset in memory, index in the dense tensor, count) for every innermost row.
-template <class Visit>
-void for_rows(const Placement& p, Visit visit) {
-  std::int64_t index = 0;
-  for (std::int64_t a = 0; a < p.extents[0]; ++a)
-    for (std::int64_t s = 0; s < p.extents[1]; ++s)
-      for (std::int64_t h = 0; h < p.extents[2]; ++h, index += p.extents[3])
-        visit(p.offset(a, s, h), index, p.extents[3]);
-}
-
-// Inputs are representable in their dtype, so every conversion here is exact and the hardware's own will do; the
-// oracle's encode() and decode(), which round in software, are what tests hold these to.
-template <class Word>
-void encode_row(Dtype dtype, const double* values, std::int64_t count, std::byte* out) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<float>(values[i]);
-    Word word;
-    if constexpr (sizeof(Word) == 4)
-      word = std::bit_cast<std::uint32_t>(value);
-    else if (dtype == Dtype::bf16)
-      word = static_cast<Word>(std::bit_cast<std::uint32_t>(value) >> 16);
-    else
-      word = _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
-    std::memcpy(out + i * static_cast<std::int64_t>(sizeof word), &word, sizeof word);
-  }
-}
-
-template <class Word>
-void decode_row(Dtype dtype, const std::byte* in, std::int64_t count, double* values) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    Word word;
-    std::memcpy(&word, in + i * static_cast<std::int64_t>(sizeof word), sizeof word);
-    if constexpr (sizeof(Word) == 4)
-      values[i] = std::bit_cast<float>(word);
-    else if (dtype == Dtype::bf16)
-      values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16);
-    else
-      values[i] = _cvtsh_ss(word);
-  }
-}
-
-void lay_out(const Tensor& tensor, const Placement& placement, Dtype dtype, PoisonedMemory& memory) {
-  if (tensor.extents != placement.extents)
-    throw std::logic_error("ForwardBuffers: inputs do not have the extents of the case");
-  memory.fill_nan();
-  const auto encode_row_of = dtype == Dtype::fp32 ? encode_row<std::uint32_t> : encode_row<std::uint16_t>;
-  for_rows(placement, [&](std::int64_t offset, std::int64_t index, std::int64_t count) {
-    encode_row_of(dtype, tensor.values.data() + index, count, memory.data() + offset * bytes_of(dtype));
-  });
-  memory.remember();
-}
-
-Tensor gather(const PoisonedMemory& memory, const Placement& placement, Dtype dtype) {
-  Tensor tensor(placement.extents);
-  const auto decode_row_of = dtype == Dtype::fp32 ? decode_row<std::uint32_t> : decode_row<std::uint16_t>;
-  for_rows(placement, [&](std::int64_t offset, std::int64_t index, std::int64_t count) {
-    decode_row_of(dtype, memory.data() + offset * bytes_of(dtype), count, tensor.values.data() + index);
-  });
-  return tensor;
-}
-
-template <class Word>
-bool holds_pattern(const PoisonedMemory& memory, std::int64_t element) {
-  Word now, then;
-  std::memcpy(&now, memory.data() + element * static_cast<std::int64_t>(sizeof(Word)), sizeof(Word));
-  std::memcpy(&then, memory.remembered() + element * static_cast<std::int64_t>(sizeof(Word)), sizeof(Word));
-  return now == then;
-}
-
-// The elements that still hold their pattern, as indices into the dense tensor, in order.
-template <class Word>
-std::vector<std::int64_t> pattern_left(const PoisonedMemory& memory, const Placement& placement) {
-  std::vector<std::int64_t> left;
-  for_rows(placement, [&](std::int64_t offset, std::int64_t index, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i)
-      if (holds_pattern<Word>(memory, offset + i)) left.push_back(index + i);
-  });
-  return left;
-}
-
-std::vector<std::int64_t> pattern_left(const PoisonedMemory& memory, const Placement& placement, int size) {
-  return size == 2 ? pattern_left<std::uint16_t>(memory, placement) : pattern_left<std::uint32_t>(memory, placement);
-}
-
 std::int64_t count_both(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   std::vector<std::int64_t> both;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
   return static_cast<std::int64_t>(both.size());
-}
-
-// Bytes that changed outside the elements. Puts the pattern back where the kernel may write; what then differs is not
-// its own.
-std::int64_t changed_outside(PoisonedMemory& memory, const Placement& placement, int size) {
-  for_rows(placement, [&](std::int64_t offset, std::int64_t, std::int64_t count) {
-    std::memcpy(memory.data() + offset * size, memory.remembered() + offset * size,
-                static_cast<std::size_t>(count * size));
-  });
-  return memory.changed();
 }
 
 void append(RunReport& to, const RunReport& from) {
@@ -132,78 +35,121 @@ RunReport run_kernel(Kernel& kernel, const Case& c, const ForwardArgs& args) {
   }
 }
 
+std::vector<std::int64_t> sums_of(const std::vector<std::int64_t>& lengths) {
+  return lengths.empty() ? std::vector<std::int64_t>{} : cumulative(lengths);
+}
+
+// NaN where none of the batch entries that share a score has both its query and its key.
+Tensor inside_the_domain(const Case& c, const Tensor& bias) {
+  const Placement queries = place_queries(c, 1), keys = place_keys(c, 1);
+  Tensor poisoned(bias.extents, std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t b = 0; b < c.problem.batch; ++b) {
+    const std::int64_t mine = bias.extents[0] == 1 ? 0 : b;
+    for (std::int64_t h = 0; h < bias.extents[1]; ++h)
+      for (std::int64_t i = 0; i < queries.rows(b); ++i)
+        std::copy_n(&bias.values[static_cast<std::size_t>(bias.index(mine, h, i, 0))], keys.rows(b),
+                    &poisoned.values[static_cast<std::size_t>(poisoned.index(mine, h, i, 0))]);
+  }
+  return poisoned;
+}
+
 }  // namespace
 
-void ForwardBuffers::reserve(const Case& c) {
+ForwardArgs ForwardBuffers::lay_out(const Case& c, const Inputs& inputs) {
   const Problem& p = c.problem;
-  q_place_ = place({p.batch, p.seqlen_q, p.nheads, p.headdim}, c.layout);
-  k_place_ = place({p.batch, p.seqlen_k, p.nheads_k, p.headdim}, c.layout);
-  v_place_ = place({p.batch, p.seqlen_k, p.nheads_k, p.headdim_v}, c.layout);
-  o_place_ = place({p.batch, p.seqlen_q, p.nheads, p.headdim_v}, c.layout);
-  lse_place_ = place_dense({p.batch, p.nheads, p.seqlen_q, 1});
-  element_bytes_ = bytes_of(p.dtype);
+  const std::int64_t offset = c.layout.base_offset;
+  q_.place(place_queries(c, p.headdim), p.dtype, offset);
+  k_.place(place_keys(c, p.headdim), p.dtype, offset);
+  v_.place(place_keys(c, p.headdim_v), p.dtype, offset);
+  o_.place(place_queries(c, p.headdim_v), output_dtype(p.dtype), offset);
+  lse_.place(place_lse(c), Dtype::fp32, 0);
+  q_.lay_out(inputs.q);
+  k_.lay_out(inputs.k);
+  v_.lay_out(inputs.v);
 
-  // A tile is at most 128 tokens: that much is ours on either side, within reason, and as much of it as is cheap is
-  // checked.
-  constexpr std::size_t largest_margin = 32 << 10, largest_slack = 1 << 20;
-  const auto make_room = [&](PoisonedMemory& memory, const Placement& place, int size, std::int64_t base_offset) {
-    const auto tile = static_cast<std::size_t>(128 * place.row_stride * size);
-    memory.reserve(static_cast<std::size_t>(place.span * size), static_cast<std::size_t>(base_offset * size),
-                   std::min(tile, largest_margin), std::min(tile, largest_slack));
-  };
-  make_room(q_, q_place_, element_bytes_, c.layout.base_offset);
-  make_room(k_, k_place_, element_bytes_, c.layout.base_offset);
-  make_room(v_, v_place_, element_bytes_, c.layout.base_offset);
-  make_room(o_, o_place_, element_bytes_, c.layout.base_offset);
-  lse_.reserve(static_cast<std::size_t>(lse_place_.span) * sizeof(float), 0, 4096, 4096);
+  ForwardArgs args{q_.ref(), k_.ref(), v_.ref(), o_.ref(), reinterpret_cast<float*>(lse_.data())};
+  args.cu_seqlens_q = lists_[cu_seqlens_q].hold_integers(sums_of(p.varlen_q));
+  args.cu_seqlens_k = lists_[cu_seqlens_k].hold_integers(sums_of(p.varlen_k));
+  args.seqused_k = lists_[seqused_k].hold_integers(p.seqused_k);
+  args.alibi_slopes = lists_[alibi_slopes].hold_floats(inputs.alibi_slopes.values);
+  args.sink = lists_[sink].hold_floats(inputs.sink.values);
+  args.q_descale = lists_[q_descale].hold_floats(inputs.q_descale.values);
+  args.k_descale = lists_[k_descale].hold_floats(inputs.k_descale.values);
+  args.v_descale = lists_[v_descale].hold_floats(inputs.v_descale.values);
+  std::vector<std::int64_t> pages;
+  if (c.layout.page_size > 0) {
+    const PageTable table = page_table_of(c);
+    for (const auto& row : table.rows) pages.insert(pages.end(), row.begin(), row.end());
+    args.pages_per_sequence = table.pages_per_sequence;
+    args.page_size = c.layout.page_size;
+  }
+  args.page_table = lists_[page_table].hold_integers(pages);
+  lay_out_bias(c, inputs.bias, args);
+  return args;
+}
+
+// Scores are to a bias what heads are to Q: [batch or 1, nheads or 1, seqlen_q] rows of seqlen_k, row_gap after each.
+void ForwardBuffers::lay_out_bias(const Case& c, const Tensor& bias, ForwardArgs& args) {
+  has_bias_ = c.problem.bias != Bias::none;
+  if (!has_bias_) return;
+  Layout layout;
+  layout.order = Layout::Order::bhsd;
+  layout.row_gap = c.layout.row_gap;
+  layout.seq_gap = c.layout.seq_gap;
+  Placement placement = place({bias.extents[0], bias.extents[2], bias.extents[1], bias.extents[3]}, layout);
+  placement.extents = bias.extents;
+  placement.heads_before_rows = true;
+  bias_.place(placement, Dtype::fp32, c.layout.base_offset);
+  bias_.lay_out(inside_the_domain(c, bias));
+  args.bias = reinterpret_cast<const float*>(bias_.data());
+  args.bias_row_stride = placement.row_stride;
+  args.bias_batch_stride = bias.extents[0] == 1 ? 0 : placement.batch_stride;
+  args.bias_head_stride = bias.extents[1] == 1 ? 0 : placement.head_stride;
 }
 
 void ForwardBuffers::fill_outputs(bool flipped) {
-  for (PoisonedMemory* memory : {&o_, &lse_}) {
-    memory->fill_pattern(flipped);
-    memory->remember();
-  }
+  o_.fill_pattern(flipped);
+  lse_.fill_pattern(flipped);
+}
+
+void ForwardBuffers::restore_inputs() {
+  for (TensorMemory* input : {&q_, &k_, &v_}) input->restore();
+  if (has_bias_) bias_.restore();
+  for (ListMemory& list : lists_) list.restore();
 }
 
 std::int64_t ForwardBuffers::take_out_of_bounds() {
-  return q_.changed() + k_.changed() + v_.changed() + changed_outside(o_, o_place_, element_bytes_) +
-         changed_outside(lse_, lse_place_, sizeof(float));
+  std::int64_t bytes = q_.changed() + k_.changed() + v_.changed() + o_.changed_outside() + lse_.changed_outside();
+  if (has_bias_) bytes += bias_.changed();
+  for (const ListMemory& list : lists_) bytes += list.changed();
+  return bytes;
 }
 
 ForwardRun ForwardBuffers::run(Kernel& kernel, const Case& c, const Inputs& inputs) {
-  reserve(c);
-  lay_out(inputs.q, q_place_, c.problem.dtype, q_);
-  lay_out(inputs.k, k_place_, c.problem.dtype, k_);
-  lay_out(inputs.v, v_place_, c.problem.dtype, v_);
-  fill_outputs(false);
-
-  const auto ref = [](PoisonedMemory& memory, const Placement& place) {
-    return TensorRef{memory.data(), place.batch_stride, place.row_stride, place.head_stride};
-  };
+  const ForwardArgs args = lay_out(c, inputs);
   const bool offers_lse = kernel.capability().offers_lse;
-  const ForwardArgs args{ref(q_, q_place_), ref(k_, k_place_), ref(v_, v_place_), ref(o_, o_place_),
-                         reinterpret_cast<float*>(lse_.data())};
+  fill_outputs(false);
 
   ForwardRun run;
   run.report = run_kernel(kernel, c, args);
-  run.outputs.o = gather(o_, o_place_, c.problem.dtype);
-  const std::vector<std::int64_t> o_left = pattern_left(o_, o_place_, element_bytes_);
+  run.outputs.o = o_.gather();
+  const std::vector<std::int64_t> o_left = o_.pattern_left();
   std::vector<std::int64_t> lse_left;
   if (offers_lse) {
-    run.outputs.lse = gather(lse_, lse_place_, Dtype::fp32);
+    run.outputs.lse = lse_.gather();
     const double to_base_e = std::log(kernel.capability().lse_base);
     if (to_base_e != 1)
       for (double& value : run.outputs.lse->values) value *= to_base_e;
-    lse_left = pattern_left(lse_, lse_place_, sizeof(float));
+    lse_left = lse_.pattern_left();
   }
   run.outputs.out_of_bounds = take_out_of_bounds();
   if (o_left.empty() && lse_left.empty()) return run;
 
-  for (PoisonedMemory* memory : {&q_, &k_, &v_}) memory->restore();
+  restore_inputs();
   fill_outputs(true);
   append(run.report, run_kernel(kernel, c, args));
-  run.outputs.unwritten_o = count_both(o_left, pattern_left(o_, o_place_, element_bytes_));
-  if (offers_lse) run.outputs.unwritten_lse = count_both(lse_left, pattern_left(lse_, lse_place_, sizeof(float)));
+  run.outputs.unwritten_o = count_both(o_left, o_.pattern_left());
+  if (offers_lse) run.outputs.unwritten_lse = count_both(lse_left, lse_.pattern_left());
   run.outputs.out_of_bounds = std::max(run.outputs.out_of_bounds, take_out_of_bounds());
   return run;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace attest {
@@ -19,8 +20,13 @@ std::int64_t differences(const std::byte* a, const std::byte* b, std::size_t cou
   return different;
 }
 
+// By bytes, because a tensor of 8-bit elements may begin and end on an odd one.
 void fill_words(std::byte* begin, std::size_t bytes, std::uint16_t word) {
-  std::fill_n(reinterpret_cast<std::uint16_t*>(begin), bytes / 2, word);
+  constexpr std::size_t block = 256;
+  std::uint16_t words[block / 2];
+  std::fill(std::begin(words), std::end(words), word);
+  for (; bytes > block; bytes -= block, begin += block) std::memcpy(begin, words, block);
+  std::memcpy(begin, words, bytes);
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <Eigen/Core>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -72,6 +74,34 @@ TEST(RoundingTest, ExtremesOfFloat64) {
   }
   EXPECT_EQ(round_to(Dtype::fp16, 65519.999), 65504);
   EXPECT_TRUE(std::isinf(round_to(Dtype::fp16, 65520)));
+}
+
+TEST(RoundingTest, RowsAreTheirElements) {
+  std::mt19937_64 random(4);
+  for (const Dtype dtype : all_dtypes) {
+    constexpr std::int64_t count = 4099;  // no multiple of a vector
+    std::vector<double> values(count), back(count);
+    for (double& x : values)
+      x = std::ldexp(static_cast<double>(random() >> 11) - 0x1p52, static_cast<int>(random() % 90) - 110);
+    values[7] = std::numeric_limits<double>::quiet_NaN();
+    values[8] = -std::numeric_limits<double>::infinity();
+    const auto size = static_cast<std::size_t>(bytes_of(dtype));
+    std::vector<unsigned char> bits(count * size + 1, 0xab);
+    encode_row(dtype, values.data(), count, bits.data());
+    decode_row(dtype, bits.data(), count, back.data());
+    EXPECT_EQ(bits.back(), 0xab);
+    for (std::size_t n = 0; n < count; ++n) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, bits.data() + n * size, size);
+      const double rounded = round_to(dtype, values[n]);
+      if (std::isnan(rounded)) {
+        ASSERT_TRUE(std::isnan(back[n]) && std::isnan(decode(dtype, word)));
+      } else {
+        ASSERT_EQ(word, encode(dtype, values[n])) << values[n];
+        ASSERT_EQ(back[n], rounded) << values[n];
+      }
+    }
+  }
 }
 
 TEST(RoundingTest, Fp32BitsComeBack) {

@@ -14,10 +14,10 @@ namespace attest {
 ///                      ^ `offset` bytes off an alignment of 256
 class PoisonedMemory {
  public:
-  /// A quiet NaN in fp16 and bf16, and in fp32 when it stands twice.
+  /// A quiet NaN in fp16 and bf16, in fp32 when it stands twice, and in both formats of 8 bits by either half.
   static constexpr std::uint16_t nan_word = 0x7FFF;
 
-  /// Makes room for a tensor of `bytes` bytes, an even number. What it holds is unspecified until a fill().
+  /// Makes room for a tensor of `bytes` bytes. What it holds is unspecified until a fill().
   void reserve(std::size_t bytes, std::size_t offset, std::size_t margin, std::size_t slack);
 
   /// NaN over margins and tensor.

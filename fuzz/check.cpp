@@ -42,12 +42,22 @@ std::vector<Difference> worst_differences(Trial& trial, std::int64_t count) {
   return all;
 }
 
+MaskReport read_mask(Trial& trial, const CheckOptions& options) {
+  const Case& c = options.the_case;
+  MaskReport report;
+  report.mask = recover_mask(trial, options.mask_options);
+  report.comparison = compare_mask(c.problem, report.mask);
+  report.svg = mask_svg(options.kernel, c, report.mask, report.comparison, trial.kernel().numerics(c).smallest_tile);
+  return report;
+}
+
 }  // namespace
 
 void CheckOptions::validate() const {
   attest::validate(the_case);
   if (!property.empty()) property_named(property);
   if (diffs < 0) throw InvalidInput("diffs", fmt::format("{}", diffs), "is below 0");
+  if (mask) validate_mask(the_case.problem, mask_options);
 }
 
 CheckResult run_check(Kernel& kernel, const CheckOptions& options) {
@@ -62,6 +72,7 @@ CheckResult run_check(Kernel& kernel, const CheckOptions& options) {
     if (wanted && property.applies(options.the_case))
       result.verdicts.emplace_back(property.name, judge(property, trial));
   }
+  if (options.mask) result.mask = read_mask(trial, options);
   if (options.diffs > 0) result.differences = worst_differences(trial, options.diffs);
   return result;
 }
@@ -83,6 +94,7 @@ nlohmann::ordered_json to_json(const CheckOptions& options, const CheckResult& r
     for (const auto& [key, value] : body.items()) entry[key] = value;
     if (verdict.status != Status::passed) entry["repro"] = repro_line(options.kernel, property, options.the_case);
   }
+  if (result.mask) json["mask"] = to_json(result.mask->mask, result.mask->comparison);
   if (options.diffs > 0) {
     json["diffs"] = nlohmann::ordered_json::array();
     for (const Difference& d : result.differences)
@@ -116,6 +128,7 @@ std::string to_text(const CheckOptions& options, const CheckResult& result) {
     while (text.back() == ' ') text.pop_back();
     text += "\n";
   }
+  if (result.mask) text += "  " + to_text(options.kernel, result.mask->mask, result.mask->comparison);
   for (const Difference& d : result.differences)
     text += fmt::format("  {}[{}, {}, {}, {}] is {:.9g}, should be {:.9g}, bound {:.3g}, {:.3g} of it\n", d.channel,
                         d.element[0], d.element[1], d.element[2], d.element[3], d.value, d.expected, d.bound,

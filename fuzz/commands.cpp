@@ -37,6 +37,10 @@ int exit_code_of(const CheckOptions& options, const CheckResult& result) {
   for (const auto& [property, verdict] : result.verdicts)
     if (verdict.status != Status::passed)
       code = code == kernel_crashed || is_crash(verdict) ? kernel_crashed : kernel_wrong;
+  if (result.mask) {
+    if (code == 0 && !result.mask->comparison.same()) code = kernel_wrong;
+    return code;
+  }
   return code == 0 && result.verdicts.empty() && !options.dry_run ? unsupported : code;
 }
 
@@ -61,7 +65,9 @@ CommandResult check_command(const CheckOptions& options) {
   const std::unique_ptr<Kernel> kernel = make_kernel(options.kernel);
   install_crash_handlers();
   const CheckResult result = run_check(*kernel, options);
-  return make_result(exit_code_of(options, result), to_text(options, result), to_json(options, result));
+  CommandResult answer = make_result(exit_code_of(options, result), to_text(options, result), to_json(options, result));
+  if (result.mask) answer.svg = result.mask->svg;
+  return answer;
 }
 
 CommandResult mutants_command(const MutantOptions& options) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/fuzz/mask_report.h"
 #include "attest/fuzz/properties.h"
 
 namespace attest {
@@ -16,8 +17,10 @@ struct CheckOptions {
   std::string property;    // empty: all that apply
   std::int64_t diffs = 0;  // how many of the elements worst for their bound to list
   bool dry_run = false;    // say what would be done
+  bool mask = false;       // read the mask and draw it beside the truth
+  MaskOptions mask_options;
 
-  /// Throws InvalidInput naming the case's field, kernel, property or diffs.
+  /// Throws InvalidInput naming the case's field, kernel, property, diffs, mask, mask_batch or mask_head.
   void validate() const;
 };
 
@@ -28,10 +31,18 @@ struct Difference {
   double value = 0, expected = 0, bound = 0, error_over_budget = 0;
 };
 
+/// The mask that the kernel was measured to see.
+struct MaskReport {
+  RecoveredMask mask;
+  MaskComparison comparison;
+  std::string svg;
+};
+
 struct CheckResult {
   std::optional<std::string> unsupported;                 // why the kernel refuses the case
   std::vector<std::pair<std::string, Verdict>> verdicts;  // by property
   std::vector<Difference> differences;                    // the worst first
+  std::optional<MaskReport> mask;
 };
 
 CheckResult run_check(Kernel& kernel, const CheckOptions& options);

@@ -24,6 +24,7 @@ struct CommandResult {
   int exit_code = 0;
   std::string text;                              // for a person
   std::unique_ptr<nlohmann::ordered_json> json;  // one object with its schema
+  std::string svg;                               // check: the mask beside the truth, where it was asked for
 };
 
 /// Each throws InvalidInput for options a user can correct. fuzz and check install the crash handlers.

@@ -4,8 +4,6 @@
 #include <bit>
 #include <cmath>
 
-#include "attest/problem/numerics.h"
-
 namespace attest {
 namespace {
 
@@ -29,9 +27,8 @@ double value(const Case& c, const MaskColumn& column, std::int64_t entry, std::i
 
 }  // namespace
 
-MaskCode::MaskCode(const Case& c) {
-  const Numerics n = flash_numerics(c.problem.dtype);
-  const int keys_log2 = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(1, c.problem.seqlen_k)));
+MaskCode::MaskCode(const Problem& problem, const Numerics& n) {
+  const int keys_log2 = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(1, problem.seqlen_k)));
   const bool narrow = n.floor_out > 0x1p-100;  // fp16: normal numbers are 2^-14 to 2^15
   if (narrow) unit = std::ldexp(1.0, std::max(0, keys_log2 - 14));
   floor = narrow ? 0x1p-15 : 0x1p-60;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attest/problem/case.h"
+#include "attest/problem/numerics.h"
 #include "attest/reference/tensor.h"
 
 namespace attest {
@@ -23,7 +24,7 @@ struct MaskColumn {
 
 /// What a dtype leaves room for.
 struct MaskCode {
-  explicit MaskCode(const Case& c);
+  MaskCode(const Problem& problem, const Numerics& numerics);
 
   double unit = 1;          // power of two: keeps unit / seqlen_k among the output's normal numbers
   double rho = 0;           // relative error of an element of O whose numerator is exact

@@ -18,20 +18,16 @@ constexpr double u32 = 0x1p-24;
 constexpr std::int64_t chunk = 64;  // keys: a sum that every output resolves
 constexpr double no_sum = std::numeric_limits<double>::quiet_NaN();
 
-// The case with every visible key weighing 1.
-Case unweighted(Case c) {
-  c.inputs = Distribution::zero_q;
-  return c;
-}
-
-std::int64_t num_queries(const Problem& p, std::int64_t /*b*/) { return p.seqlen_q; }
-
 bool whole(double x, double tolerance) { return std::abs(x - std::round(x)) <= tolerance; }
 
 class Reader {
  public:
   Reader(Trial& trial, const MaskOptions& options)
-      : trial_(trial), options_(options), case_(unweighted(trial.the_case())), p_(case_.problem), code_(case_) {
+      : trial_(trial),
+        options_(options),
+        case_(mask_case(trial.the_case())),
+        p_(case_.problem),
+        code_(p_, trial.kernel().numerics(case_)) {
     mask_.first_batch = options.batch.value_or(0);
     mask_.batches = options.batch ? 1 : p_.batch;
     mask_.first_head = options.head.value_or(0);
@@ -48,9 +44,11 @@ class Reader {
   RecoveredMask read() {
     if (mask_.rows.empty()) return std::move(mask_);
     for_rows([&](Row& row) {
-      if (row.i >= num_queries(p_, row.b)) row.note->state = MaskRow::State::absent;
+      if (row.i >= queries_of(p_, row.b)) row.note->state = MaskRow::State::absent;
     });
     inputs_ = make_inputs(case_);
+    for (Tensor* factor : {&inputs_.q_descale, &inputs_.k_descale, &inputs_.v_descale})
+      std::fill(factor->values.begin(), factor->values.end(), 1.0);
     read_sets();
     settle();
     if (options_.refine)
@@ -69,7 +67,7 @@ class Reader {
     if (!offers_lse()) return columns;
     for (std::int64_t j = 0; j < p_.seqlen_k; j += mask_.keys_per_column)
       columns.push_back({MaskColumn::Kind::bits, j, std::min(mask_.keys_per_column, p_.seqlen_k - j)});
-    for (std::int64_t s = 0; s < num_mask_signs; ++s) columns.push_back({MaskColumn::Kind::sign, s, 0});
+    for (std::int64_t s = 0; s < options_.checks; ++s) columns.push_back({MaskColumn::Kind::sign, s, 0});
     return columns;
   }
 
@@ -131,8 +129,7 @@ class Reader {
       fill_values(case_, code_, some, inputs_.v);
       const ForwardRun run = trial_.run(case_, inputs_);
       ++mask_.launches;
-      if (mask_.memory.empty())
-        if (const auto flaw = memory_flaw(run.outputs)) mask_.memory = flaw->detail;
+      if (!mask_.memory) mask_.memory = memory_flaw(run.outputs);
       see(run.outputs, some);
     }
   }
@@ -336,7 +333,7 @@ class Reader {
       row.note->hidden = std::abs(hidden) <= row.state->sum * (row.state->sum_error + 0x1p-18) ? 0 : hidden;
     });
     std::vector<MaskColumn> columns;
-    for (std::int64_t s = 0; s < num_mask_signs; ++s) columns.push_back({MaskColumn::Kind::sign, s, 0});
+    for (std::int64_t s = 0; s < options_.checks; ++s) columns.push_back({MaskColumn::Kind::sign, s, 0});
     launch(columns, [&](const Outputs& outputs, std::span<const MaskColumn> some) {
       for_rows([&](Row& row) {
         if (row.state->again) take_signs(row, outputs, some);
@@ -433,17 +430,30 @@ double RecoveredMask::weight(std::int64_t row, std::int64_t j) const {
   return w == fraction ? fractions.at(at) : w;
 }
 
-std::int64_t mask_launches(const Case& c, bool offers_lse) {
+Case mask_case(const Case& c) {
+  Case plain = c;
+  plain.inputs = Distribution::zero_q;
+  plain.problem.softcap = 0;
+  plain.problem.alibi = plain.problem.sink = false;
+  plain.problem.bias = Bias::none;
+  plain.backward = false;
+  return plain;
+}
+
+std::int64_t mask_launches(const Case& c, bool offers_lse, int checks) {
   if (c.problem.seqlen_q == 0) return 0;
   const auto launches = [&](std::int64_t columns) { return (columns + c.problem.headdim_v - 1) / c.problem.headdim_v; };
-  const std::int64_t origins = std::int64_t{2} * origin_bits(c.problem), keys = MaskCode(c).keys_per_column;
+  const std::int64_t origins = std::int64_t{2} * origin_bits(c.problem),
+                     keys = MaskCode(c.problem, flash_numerics(c.problem.dtype)).keys_per_column;
   if (!offers_lse) return launches(origins) + 1 + launches(c.problem.seqlen_k);
-  return launches(origins + (c.problem.seqlen_k + keys - 1) / keys + num_mask_signs);
+  return launches(origins + (c.problem.seqlen_k + keys - 1) / keys + checks);
 }
 
 void validate_mask(const Problem& p, const MaskOptions& options) {
   check_range("mask_batch", options.batch, p.batch);
   check_range("mask_head", options.head, p.nheads);
+  if (options.checks < 1 || options.checks > num_mask_signs)
+    throw InvalidInput("checks", fmt::format("{}", options.checks), fmt::format("is outside 1 to {}", num_mask_signs));
   const std::int64_t entries = (options.batch ? 1 : p.batch) * (options.head ? 1 : p.nheads);
   const __int128 pairs = static_cast<__int128>(entries) * p.seqlen_q * p.seqlen_k;
   if (pairs > max_mask_pairs)

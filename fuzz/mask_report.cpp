@@ -157,8 +157,9 @@ std::string mask_sentence(const std::string& kernel, const MaskComparison& c) {
     return fmt::format("{} sees exactly the keys it should: {} in {}.", kernel, counted(c.seen, "pair"),
                        counted(c.rows, "row"));
   std::vector<std::string> faults;
-  if (c.counts.missing > 0) faults.push_back(fmt::format("does not see {}", counted(c.counts.missing, "pair")));
-  if (c.counts.extra > 0) faults.push_back(fmt::format("sees {} too many", counted(c.counts.extra, "pair")));
+  if (c.counts.missing > 0)
+    faults.push_back(fmt::format("misses {} of the {} pairs that it should see", c.counts.missing, c.should_see));
+  if (c.counts.extra > 0) faults.push_back(fmt::format("sees {} that it should not", counted(c.counts.extra, "pair")));
   if (c.counts.doubled > 0) faults.push_back(fmt::format("sees {} twice", counted(c.counts.doubled, "pair")));
   if (c.counts.reweighted > 0) faults.push_back(fmt::format("weighs {} wrongly", counted(c.counts.reweighted, "pair")));
   if (c.foreign_rows > 0)
@@ -204,7 +205,7 @@ nlohmann::ordered_json to_json(const RecoveredMask& mask, const MaskComparison& 
   json["hidden_rows"] = c.hidden_rows;
   json["lse_rows"] = c.lse_rows;
   json["fewest_checks"] = c.fewest_checks;
-  if (!mask.memory.empty()) json["memory"] = mask.memory;
+  if (mask.memory) json["memory"] = mask.memory->detail;
   json["first"] = nullptr;
   if (c.first.empty()) return json;
   const MaskRowDifference& d = c.first.front();
@@ -224,7 +225,7 @@ std::string to_text(const std::string& kernel, const RecoveredMask& mask, const 
     text +=
         fmt::format("  LSE is not the sum of these weights in {}: they are relative to the row's most frequent one\n",
                     counted(c.lse_rows, "row"));
-  if (!mask.memory.empty()) text += fmt::format("  memory: {}\n", mask.memory);
+  if (mask.memory) text += fmt::format("  memory: {}\n", mask.memory->detail);
   return text;
 }
 

@@ -274,6 +274,9 @@ std::string mask_svg(const std::string& kernel, const Case& c, const RecoveredMa
   body += text_at(right, y, "head", "truth: what it should see");
   const std::string lines = grid_lines(picture, mask.seqlen_q, mask.seqlen_k, grid);
   const std::string frame = axes(picture, mask.seqlen_q, mask.seqlen_k);
+  // Around what would be overlooked, not over what fills the picture.
+  const auto wrong = static_cast<double>(found.counts.pairs());
+  const bool ringed = !found.first.empty() && wrong <= 1e-3 * static_cast<double>(mask.weights.size());
   for (const bool measured : {true, false}) {
     body += fmt::format("<g transform=\"translate({:.1f} {:.1f})\">\n", measured ? left : right, top);
     body += fmt::format("<rect x=\"0\" y=\"0\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", picture.width,
@@ -281,7 +284,7 @@ std::string mask_svg(const std::string& kernel, const Case& c, const RecoveredMa
     body += "<g shape-rendering=\"crispEdges\">\n" + picture.cells(measured) + "</g>\n" + lines;
     if (measured) body += picture.marks();
     body += frame;
-    if (measured && !found.first.empty()) {
+    if (measured && ringed) {
       const double x =
           found.first_key < 0 ? picture.width / 2 : picture.x_of(static_cast<double>(found.first_key) + .5);
       const double row = picture.y_of(static_cast<double>(found.first.front().i) + .5);
@@ -290,27 +293,27 @@ std::string mask_svg(const std::string& kernel, const Case& c, const RecoveredMa
     }
     body += "</g>\n";
   }
-  y = top + picture.height + 66;
+  y = top + picture.height + 68;
   double used = 0;
   body += legend(y, page, found, found.hidden_rows > 0, used);
-  y += used + 12;
+  y += used + 14;
   std::vector<std::string> notes;
   std::string drawn = "drawn: " + which;
   if (picture.block_rows() > 1 || picture.block_keys() > 1)
     drawn += fmt::format(", in blocks of {} x {} pairs; a block with a difference shows it", picture.block_rows(),
                          picture.block_keys());
-  notes.push_back(drawn + (found.first.empty() ? "" : "; the ring is the first difference"));
+  notes.push_back(drawn + (!ringed ? "" : "; the ring is the first difference"));
   notes.push_back(fmt::format("read from O alone in {} launch{} with coded values, Q = 0; faint lines: tiles of {}",
                               mask.launches, mask.launches == 1 ? "" : "es", grid));
   for (std::size_t n = 0; n < std::min<std::size_t>(5, found.first.size()); ++n) {
     for (const std::string& line : wrapped(to_string(found.first[n]), letters)) {
-      body += text_at(24, y, "row", line);
+      body += text_at(left_margin, y, "row", line);
       y += 18;
     }
   }
   if (!found.first.empty()) y += 6;
   for (const std::string& note : notes) {
-    body += text_at(24, y, "note", note);
+    body += text_at(left_margin, y, "note", note);
     y += 18;
   }
   return fmt::format(

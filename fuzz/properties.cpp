@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "attest/fuzz/in_flight.h"
+#include "attest/fuzz/mask_recovery.h"
 #include "attest/problem/error.h"
 #include "property_parts.h"
 
@@ -35,6 +36,12 @@ bool shares_heads(const Case& c) { return c.problem.nheads_k < c.problem.nheads 
 bool has_members(const Case& c) { return c.problem.batch > 1 && has_rows(c); }
 bool has_keys(const Case& c) { return c.problem.seqlen_k > 1 && has_rows(c); }
 
+bool mask_is_cheap(const Case& c) {
+  const Problem& p = c.problem;
+  return has_rows(c) && p.batch * p.nheads * p.seqlen_q * p.seqlen_k <= std::int64_t{1} << 20 &&
+         mask_launches(c, true, mask_property_checks) <= 3;
+}
+
 constexpr Property table[] = {
     {"hazards", 64, always, hazards},
     {"reference", 64, always, reference},
@@ -49,6 +56,7 @@ constexpr Property table[] = {
     {"accumulator", 8, has_accumulator, accumulator},
     {"weights", 8, has_weights, weights},
     {"lookup", 8, can_look_up, lookup},
+    {"mask", 5, mask_is_cheap, mask},
 };
 
 std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser (Steele, Lea, Flood 2014)

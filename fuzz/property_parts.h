@@ -62,6 +62,7 @@ Verdict layout(Trial& trial);
 Verdict accumulator(Trial& trial);
 Verdict weights(Trial& trial);
 Verdict lookup(Trial& trial);
+Verdict mask(Trial& trial);
 
 /// Queries of batch entry b.
 inline std::int64_t queries_of(const Problem& p, std::int64_t b) {
@@ -77,5 +78,8 @@ inline bool has_plain_scores(const Problem& p) {
 bool has_accumulator(const Case& c);
 bool has_weights(const Case& c);
 bool can_look_up(const Case& c);
+
+/// Random columns of `mask`: that a row's digits and its LSE agree leaves only weights that are no integers to them.
+inline constexpr int mask_property_checks = 8;
 
 }  // namespace attest

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "attest/fuzz/trial.h"
+#include "attest/reference/compare.h"
 
 namespace attest {
 
@@ -16,6 +16,7 @@ struct MaskOptions {
   std::optional<std::int64_t> batch, head;  // only this batch entry, only this query head
   /// Weigh key by key what is no set. Without it such a row is `unread`, and no launch follows the first ones.
   bool refine = true;
+  int checks = 32;  // how many random columns every row is held to, 1 to 32
 };
 
 /// The most (query, key) pairs that are read at once.
@@ -47,7 +48,7 @@ struct RecoveredMask {
   std::vector<MaskRow> rows;                 // [batches, heads, seqlen_q]
   std::int64_t launches = 0;
   std::int64_t keys_per_column = 0;  // of the first launches
-  std::string memory;                // what the launches left unwritten or wrote outside; empty: nothing
+  std::optional<Verdict> memory;     // the first that a launch left unwritten or wrote outside
 
   std::int64_t row(std::int64_t b, std::int64_t h, std::int64_t i) const {
     return ((b - first_batch) * heads + h - first_head) * seqlen_q + i;
@@ -56,10 +57,14 @@ struct RecoveredMask {
 };
 
 /// How many launches a right kernel is read in:
-///   ceil((ceil(seqlen_k / k) + 32 + 2 ceil(log2(batch * nheads_k))) / headdim_v),
+///   ceil((ceil(seqlen_k / k) + checks + 2 ceil(log2(batch * nheads_k))) / headdim_v),
 ///   k = 7 for an output in bf16, 9 in fp16, 16 in fp32 (fewer where fp16 has no room: seqlen_k above 2^20).
 /// Without an LSE each key takes a column: ceil(seqlen_k / headdim_v) + 1 + ceil(2 ceil(log2(..)) / headdim_v).
-std::int64_t mask_launches(const Case& c, bool offers_lse);
+/// With a kernel that rounds O otherwise than flash_numerics(), k is another.
+std::int64_t mask_launches(const Case& c, bool offers_lse, int checks = 32);
+
+/// The case that is run, but for what V holds: its masks, lengths, layout and splits, without what weighs scores.
+Case mask_case(const Case& c);
 
 /// Throws InvalidInput naming mask_batch, mask_head or mask: an entry that is not there, more than max_mask_pairs
 /// pairs.

@@ -33,6 +33,7 @@ struct Property {
 /// accumulator large numbers cancel in O and leave exactly what was added beside them
 /// weights     V that cancels P leaves nothing: P has all the bits its kernel declares
 /// lookup      a query that is one key's word gives that key's V and its score
+/// mask        the exact set of keys that each row sees, read from coded V, is that of attends()
 std::span<const Property> properties();
 
 /// The property of that name; throws InvalidInput naming `property`.

@@ -15,7 +15,8 @@ namespace attest {
 namespace {
 
 constexpr double u32 = 0x1p-24;
-constexpr std::int64_t chunk = 64;  // keys: a sum that every output resolves
+constexpr std::int64_t chunk = 64;                           // keys: a sum that every output resolves
+constexpr std::size_t worth_threads = std::size_t{1} << 20;  // pairs
 constexpr double no_sum = std::numeric_limits<double>::quiet_NaN();
 
 bool whole(double x, double tolerance) { return std::abs(x - std::round(x)) <= tolerance; }
@@ -94,7 +95,7 @@ class Reader {
 
   template <class Visit, class Wanted = bool (*)(MaskRow::State)>
   void for_rows(Visit visit, Wanted wanted = is_read) {
-#pragma omp parallel for schedule(dynamic, 64)
+#pragma omp parallel for schedule(dynamic, 64) if (mask_.weights.size() > worth_threads)
     for (std::int64_t r = 0; r < static_cast<std::int64_t>(state_.size()); ++r) {
       const std::int64_t i = r % mask_.seqlen_q, entry = r / mask_.seqlen_q;
       Row row{r,

@@ -122,6 +122,9 @@ const std::vector<Sight>& sights() {
         {"weights", Fault::p_in_bf16, make_case(9, 40)},
         {"lookup", Fault::drops_one_key_of_many, make_case(40, 100, Causal::bottom_right)},
         {"lookup", Fault::scale_one_percent, make_case(3, 9)},
+        {"mask", Fault::drops_one_key_of_many, make_case(1, 150)},
+        {"mask", Fault::head_modulo, make_case(2, 9)},
+        {"mask", Fault::reads_past_tail, make_case(2, 9)},
     };
     for (Sight& sight : sights)
       if (sight.fault == Fault::value_columns_of_headdim) sight.c.problem.headdim_v = 17;

@@ -116,6 +116,10 @@ std::string to_text(const CheckOptions& options, const CheckResult& result) {
     for (const Property& property : properties())
       if ((options.property.empty() || options.property == property.name) && property.applies(options.the_case))
         text += fmt::format(" {}", property.name);
+    if (options.mask) {
+      const std::int64_t launches = mask_launches(options.the_case, true);
+      text += fmt::format(" mask ({} launch{})", launches, launches == 1 ? "" : "es");
+    }
     return text + "\n";
   }
   if (result.verdicts.empty()) text += fmt::format("property {} does not apply to this case\n", options.property);

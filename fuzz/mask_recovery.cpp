@@ -465,6 +465,9 @@ void validate_mask(const Problem& p, const MaskOptions& options) {
 
 RecoveredMask recover_mask(Trial& trial, const MaskOptions& options) {
   validate_mask(trial.problem(), options);
+  if (const auto why = trial.kernel().unsupported(mask_case(trial.the_case())))
+    throw InvalidInput("mask", trial.kernel().capability().name,
+                       fmt::format("does not take the case's mask: {}", *why));
   return Reader(trial, options).read();
 }
 

@@ -73,6 +73,14 @@ const BadInput bad_inputs[] = {
      "time: '5d' is not a time such as 500ms, 60s, 30m or 8h, more than 0 and at most 168h"},
     {{"fuzz", "--shard", "4/4"}, 2, "shard: '4/4' is not I/N with 0 <= I < N, such as 0/4"},
     {{"fuzz", "--threads", "0"}, 2, "threads: 0 is outside 1 to 1024"},
+    {{"check", "--mask", ""}, 2, "mask: '' is no file"},
+    {{"check", "--mask", "."}, 3, "'.': cannot be written: it is a folder"},
+    {{"check", "--mask-head", "0"}, 2, "mask_head: 0 selects a part of the mask, which takes --mask FILE"},
+    {{"check", "--mask", "m.svg", "--mask-head", "1"}, 2, "mask_head: 1 is outside 0 to 0"},
+    {{"check", "--mask", "m.svg", "--seqlen-q", "10000", "--seqlen-k", "10000"},
+     2,
+     "mask: 1 x 10000 x 10000 pairs of a query and a key are more than 67108864; choose --mask-batch and --mask-head, "
+     "or shorter sequences"},
     {{"check", "--diffs", "-1"}, 2, "diffs: -1 is outside 0 to 9223372036854775807"},
 
     // words

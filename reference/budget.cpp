@@ -71,26 +71,28 @@ RowSums sum_row(const RowConstants& c, const Numerics& n, const RowSoftmax& row,
                 const double* e) {
   double max_tau = 0, o_shrink = 0, o_grow = 0, lse_shrink = 0, lse_grow = 0;
   const double m = row.max;
+  for (const KeyRange& part : row.columns)
 #pragma omp simd reduction(max : max_tau) reduction(+ : o_shrink, o_grow, lse_shrink, lse_grow)
-  for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
-    const Tau t = tau_of(c, n, A[j], s[j], m);
-    const double larger = t.o > t.lse ? t.o : t.lse;
-    max_tau = larger > max_tau ? larger : max_tau;
-    o_shrink += e[j] * one_minus_exp_above(t.o);
-    o_grow += e[j] * expm1_above(t.o);
-    lse_shrink += e[j] * one_minus_exp_above(t.lse);
-    lse_grow += e[j] * expm1_above(t.lse);
-  }
+    for (std::int64_t j = part.begin; j < part.end; ++j) {
+      const Tau t = tau_of(c, n, A[j], s[j], m);
+      const double larger = t.o > t.lse ? t.o : t.lse;
+      max_tau = larger > max_tau ? larger : max_tau;
+      o_shrink += e[j] * one_minus_exp_above(t.o);
+      o_grow += e[j] * expm1_above(t.o);
+      lse_shrink += e[j] * one_minus_exp_above(t.lse);
+      lse_grow += e[j] * expm1_above(t.lse);
+    }
   if (max_tau <= small_tau) return {max_tau, o_shrink, o_grow, lse_shrink, lse_grow};
   RowSums sums;
   sums.max_tau = max_tau;
-  for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
-    const Tau t = tau_of(c, n, A[j], s[j], m);
-    sums.o_shrink -= e[j] * std::expm1(-t.o);
-    sums.o_grow += e[j] * std::expm1(t.o);
-    sums.lse_shrink -= e[j] * std::expm1(-t.lse);
-    sums.lse_grow += e[j] * std::expm1(t.lse);
-  }
+  for (const KeyRange& part : row.columns)
+    for (std::int64_t j = part.begin; j < part.end; ++j) {
+      const Tau t = tau_of(c, n, A[j], s[j], m);
+      sums.o_shrink -= e[j] * std::expm1(-t.o);
+      sums.o_grow += e[j] * std::expm1(t.o);
+      sums.lse_shrink -= e[j] * std::expm1(-t.lse);
+      sums.lse_grow += e[j] * std::expm1(t.lse);
+    }
   return sums;
 }
 
@@ -128,18 +130,20 @@ void weights_of_abs_v(const RowConstants& c, const Numerics& n, const RowSoftmax
   const double rounded = (n.u_P + c.g_pv) * (1 + 2 * c.g_l);
   const double tiny = n.a_P / row.sum, min_normal = n.min_normal_P;
   if (sums.max_tau <= small_tau) {
+    for (const KeyRange& part : row.columns)
 #pragma omp simd
-    for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
-      const double E = expm1_above(tau_of(c, n, A[j], s[j], m).o);
-      const double x = e[j] * over_W * (E + rounded * (1 + E));
-      A[j] = x + (e[j] < min_normal * (1 + E) ? tiny : 0.0);
-    }
+      for (std::int64_t j = part.begin; j < part.end; ++j) {
+        const double E = expm1_above(tau_of(c, n, A[j], s[j], m).o);
+        const double x = e[j] * over_W * (E + rounded * (1 + E));
+        A[j] = x + (e[j] < min_normal * (1 + E) ? tiny : 0.0);
+      }
   } else {
-    for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
-      const double E = std::expm1(tau_of(c, n, A[j], s[j], m).o);
-      const double x = e[j] * over_W * (E + rounded * (1 + E));
-      A[j] = x + (e[j] < min_normal * (1 + E) ? tiny : 0.0);
-    }
+    for (const KeyRange& part : row.columns)
+      for (std::int64_t j = part.begin; j < part.end; ++j) {
+        const double E = std::expm1(tau_of(c, n, A[j], s[j], m).o);
+        const double x = e[j] * over_W * (E + rounded * (1 + E));
+        A[j] = x + (e[j] < min_normal * (1 + E) ? tiny : 0.0);
+      }
   }
 }
 
@@ -162,15 +166,16 @@ StatisticalRow score_variance(const RowConstants& c, const Numerics& n, std::int
   const double from_products = 0.5 * c.g_d / std::sqrt(static_cast<double>(headdim));
   const double m = row.max, over_l = 1 / row.sum;
   double sum = 0, below = 0, below_squared = 0;
+  for (const KeyRange& part : row.columns)
 #pragma omp simd reduction(+ : sum, below, below_squared)
-  for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
-    const double st = from_products * A[j] + u32 * (m - s[j]) + 0.6 * n.eps_exp + n.u_S * std::abs(s[j]);
-    const double off = e[j] * over_l * st;
-    t[j] = off * off;
-    sum += off * off;
-    below += m - s[j];
-    below_squared += (m - s[j]) * (m - s[j]);
-  }
+    for (std::int64_t j = part.begin; j < part.end; ++j) {
+      const double st = from_products * A[j] + u32 * (m - s[j]) + 0.6 * n.eps_exp + n.u_S * std::abs(s[j]);
+      const double off = e[j] * over_l * st;
+      t[j] = off * off;
+      sum += off * off;
+      below += m - s[j];
+      below_squared += (m - s[j]) * (m - s[j]);
+    }
   const double mean = below / c.N;
   const bool spread = below_squared / c.N - mean * mean > smallest_spread * smallest_spread;
   return {sum, spread && std::sqrt(sum) < largest_shared_error * n.u_P};
@@ -181,21 +186,13 @@ void add_rounding_variance(const Numerics& n, const RowSoftmax& row, const doubl
   const double factor = 1 / (12 * row.sum * row.sum);
   const double spacing = 2 * n.u_P, smallest = 2 * n.a_P;
   const double exact = n.max_P > 1 ? -1 : 1;  // a lazily rescaled maximum is no longer at 1
+  for (const KeyRange& part : row.columns)
 #pragma omp simd
-  for (std::int64_t j = row.keys.begin; j < row.keys.end; ++j) {
-    const double binade = std::bit_cast<double>(std::bit_cast<std::uint64_t>(e[j]) & 0x7ff0000000000000);
-    const double ulp = e[j] == exact ? 0 : std::max(binade * spacing, smallest);
-    w[j] = ulp * ulp * factor + t[j];
-  }
-}
-
-void clear_outside(const StripPlace& place, const RowSoftmax* rows, double* strip) {
-  const std::int64_t width = place.keys.size();
-  for (std::int64_t r = 0; r < place.num_rows; ++r) {
-    double* row = strip + r * width;
-    std::fill(row, row + rows[r].keys.begin, 0.0);
-    std::fill(row + rows[r].keys.end, row + width, 0.0);
-  }
+    for (std::int64_t j = part.begin; j < part.end; ++j) {
+      const double binade = std::bit_cast<double>(std::bit_cast<std::uint64_t>(e[j]) & 0x7ff0000000000000);
+      const double ulp = e[j] == exact ? 0 : std::max(binade * spacing, smallest);
+      w[j] = ulp * ulp * factor + t[j];
+    }
 }
 
 double output_spacing(const Numerics& n, double o) {
@@ -214,20 +211,23 @@ SumErrors sum_errors(const Numerics& n, std::int64_t num_keys) {
   return sums;
 }
 
-void strip_budget(const PreparedInputs& in, const StripPlace& place, double* scores, double* weights, double* spare,
-                  const RowSoftmax* rows, Truth& truth) {
+void strip_budget(const PreparedInputs& in, const StripPlace& place, BudgetStrips strips, const RowSoftmax* rows,
+                  Truth& truth) {
+  auto [scores, weights, slopes, spare] = strips;
+  if (place.width() == 0) return;
   const Numerics& n = truth.numerics;
-  const std::int64_t width = place.keys.size(), headdim = in.problem.headdim, dim = in.problem.headdim_v;
+  const std::int64_t width = place.width(), headdim = in.problem.headdim, dim = in.problem.headdim_v;
   const bool statistical = !truth.lse_variance.values.empty(), statistical_o = !truth.o_variance.values.empty();
-  const HeadMap k = head_rows(in.inputs.k, place.b, place.h_k, place.keys.begin, width);
-  const HeadMap v = head_rows(in.finite_v(), place.b, place.h_k, place.keys.begin, width);
+  RowMatrix v(width, dim), abs_k(width, headdim);
+  for_each_range(place, [&](const KeyRange& range, std::int64_t column) {
+    v.middleRows(column, range.size()) = head_rows(in.finite_v(), place.b, place.h_k, range.begin, range.size());
+    abs_k.middleRows(column, range.size()) =
+        head_rows(in.inputs.k, place.b, place.h_k, range.begin, range.size()).cwiseAbs();
+  });
   const RowMatrix abs_v = v.cwiseAbs();
-  {
-    const RowMatrix abs_q = std::abs(kernel_softmax_scale(in.problem)) *
-                            head_rows(in.inputs.q, place.b, place.h, place.first_row, place.num_rows).cwiseAbs();
-    const RowMatrix abs_k = k.cwiseAbs();
-    StripMap(spare, place.num_rows, width).noalias() = abs_q * abs_k.transpose();
-  }
+  const RowMatrix abs_q = std::abs(in.score_scale(place.b, place.h_k)) *
+                          head_rows(in.inputs.q, place.b, place.h, place.first_row, place.num_rows).cwiseAbs();
+  StripMap(spare, place.num_rows, width).noalias() = abs_q * abs_k.transpose();
 
   std::array<RowConstants, rows_per_strip> constants;
   std::array<RowSums, rows_per_strip> sums;
@@ -236,15 +236,18 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
   std::array<std::int64_t, rows_per_strip> top{};
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
-    if (row.keys.size() == 0) continue;
-    constants[r] = row_constants(n, headdim, row.keys.size());
+    if (row.columns.empty()) continue;
+    constants[r] = row_constants(n, headdim, row.columns.size());
     double *A = spare + r * width, *s = scores + r * width, *e = weights + r * width;
     sums[r] = sum_row(constants[r], n, row, A, s, e);
     truth.lse_bound.at(place.b, place.h, place.first_row + r, 0) =
         lse_bound(constants[r], n, row, sums[r], truth.forward.lse.at(place.b, place.h, place.first_row + r, 0));
     const double W = std::max(0.0, 1 - sums[r].o_shrink / row.sum);
-    const double* largest = std::find(s + row.keys.begin, s + row.keys.end, row.max);
-    top[r] = largest - s < row.keys.end ? largest - s : row.keys.begin;  // not found: NaN
+    top[r] = row.columns.begin()->begin;  // where no score is the maximum, there is a NaN
+    for (const KeyRange& part : row.columns) {
+      const double* const largest = std::find(s + part.begin, s + part.end, row.max);
+      if (largest != s + part.end) top[r] = largest - s;
+    }
     const double tau_top = tau_of(constants[r], n, A[top[r]], s[top[r]], row.max).o;
     const double E_top = std::expm1(tau_top);
     top_error[r] = e[top[r]] * E_top / (row.sum * W);
@@ -254,19 +257,19 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
       t.resize(static_cast<std::size_t>(width));
       stats[r] = score_variance(constants[r], n, headdim, row, s, e, A, t.data());
       weights_of_abs_v(constants[r], n, row, sums[r], W, s, e, A);
-      std::copy(t.begin() + row.keys.begin, t.begin() + row.keys.end, s + row.keys.begin);
+      for (const KeyRange& part : row.columns) std::copy(t.begin() + part.begin, t.begin() + part.end, s + part.begin);
     } else {
       weights_of_abs_v(constants[r], n, row, sums[r], W, s, e, A);
     }
     A[top[r]] -= top_error[r];  // its |v - O| is taken as it is, below
   }
-  clear_outside(place, rows, spare);
+  clear_unseen(place, rows, spare);
 
   RowMatrix weighted = StripMap(spare, place.num_rows, width) * abs_v;
   const Eigen::RowVectorXd largest_v = abs_v.colwise().maxCoeff();
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
-    if (row.keys.size() == 0) continue;
+    if (row.columns.empty()) continue;
     const RowConstants& c = constants[r];
     const double W = std::max(0.0, 1 - sums[r].o_shrink / row.sum);
     const double grow = std::max(0.0, sums[r].o_grow / row.sum / W - top_error[r]);
@@ -291,7 +294,7 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
 
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
-    if (row.keys.size() == 0) continue;
+    if (row.columns.empty()) continue;
     const RowConstants& c = constants[r];
     const double lse = truth.forward.lse.at(place.b, place.h, place.first_row + r, 0);
     const double log_l = std::log(row.sum) + c.lag;
@@ -304,13 +307,13 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, double* sco
   if (!statistical_o) return;
 
   // t V^2 - 2 O t V + O^2 sum t = sum p^2 st^2 (v - O)^2
-  clear_outside(place, rows, scores);
+  clear_unseen(place, rows, scores);
   const RowMatrix v_squared = v.cwiseAbs2();
   const RowMatrix t_v = StripMap(scores, place.num_rows, width) * v;
   for (std::int64_t r = 0; r < place.num_rows; ++r)
-    if (rows[r].keys.size() > 0)
+    if (!rows[r].columns.empty())
       add_rounding_variance(n, rows[r], weights + r * width, scores + r * width, spare + r * width);
-  clear_outside(place, rows, spare);
+  clear_unseen(place, rows, spare);
   const RowMatrix rounded_v2 = StripMap(spare, place.num_rows, width) * v_squared;
   StripMap w(weights, place.num_rows, width);
   w.array() *= w.array();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attest/reference/attends.h"
 #include "strip.h"
 
 namespace attest {
@@ -26,10 +27,11 @@ void for_each_strip(const Problem& p, int num_strips, const Body& body) {
     const std::int64_t first_row = index % blocks * rows_per_strip;
     const std::int64_t h = index / blocks % p.nheads;
     const std::int64_t b = index / blocks / p.nheads;
-    StripPlace place{b, h, h / (p.nheads / p.nheads_k), first_row, std::min(rows_per_strip, p.seqlen_q - first_row),
-                     {}};
-    place.keys = key_range_of_rows(p, b, first_row, first_row + place.num_rows);
-    body(place, memory);
+    const std::int64_t num_rows = std::min(rows_per_strip, queries_of(p, b) - first_row);
+    if (num_rows <= 0) return;
+    body(StripPlace{b, h, h / (p.nheads / p.nheads_k), first_row, num_rows,
+                    key_ranges_of_rows(p, b, first_row, first_row + num_rows)},
+         memory);
   };
   std::vector<StripMemory> memory;
   for (int t = 0; t < std::max(threads, 1); ++t) memory.emplace_back(p.seqlen_k, num_strips);
@@ -52,7 +54,7 @@ Forward forward(const Problem& problem, const Inputs& inputs) {
   const PreparedInputs in(problem, inputs);
   for_each_strip(problem, 1, [&](const StripPlace& place, StripMemory& memory) {
     std::array<RowSoftmax, rows_per_strip> rows;
-    if (place.keys.size() > 0) strip_scores(in, place, memory.strip(0));
+    strip_scores(in, place, memory.strip(0));
     strip_softmax(in, place, memory.strip(0), memory.strip(0), rows.data());
     strip_output(in, place, memory.strip(0), rows.data(), out);
   });
@@ -71,13 +73,14 @@ Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Nu
     truth.lse_variance = Tensor(truth.forward.lse.extents);
   }
   const PreparedInputs in(problem, inputs);
-  for_each_strip(problem, 3, [&](const StripPlace& place, StripMemory& memory) {
+  const bool capped = problem.softcap > 0;
+  for_each_strip(problem, capped ? 4 : 3, [&](const StripPlace& place, StripMemory& memory) {
     std::array<RowSoftmax, rows_per_strip> rows;
-    if (place.keys.size() > 0) strip_scores(in, place, memory.strip(0));
-    strip_softmax(in, place, memory.strip(0), memory.strip(1), rows.data());
-    strip_output(in, place, memory.strip(1), rows.data(), truth.forward);
-    if (place.keys.size() > 0)
-      strip_budget(in, place, memory.strip(0), memory.strip(1), memory.strip(2), rows.data(), truth);
+    const BudgetStrips strips{memory.strip(0), memory.strip(1), capped ? memory.strip(3) : nullptr, memory.strip(2)};
+    strip_scores(in, place, strips.scores, strips.slopes);
+    strip_softmax(in, place, strips.scores, strips.weights, rows.data());
+    strip_output(in, place, strips.weights, rows.data(), truth.forward);
+    strip_budget(in, place, strips, rows.data(), truth);
   });
   return truth;
 }

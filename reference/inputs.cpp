@@ -1,104 +1,17 @@
 #include "attest/reference/inputs.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <limits>
 
+#include "attest/reference/forward.h"
 #include "attest/reference/rounding.h"
-#include "round_format.h"
+#include "random_rows.h"
 
 namespace attest {
 namespace {
 
-enum class Stream : std::uint64_t { q = 1, k = 2, v = 3, row_constant = 4 };
-
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the result depends on every bit of x.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-std::uint64_t row_key(std::uint64_t seed, Stream stream, std::int64_t b, std::int64_t s, std::int64_t h) {
-  std::uint64_t key = mix(seed ^ (static_cast<std::uint64_t>(stream) << 56));
-  key = mix(key ^ static_cast<std::uint64_t>(b));
-  key = mix(key ^ static_cast<std::uint64_t>(s));
-  return mix(key ^ static_cast<std::uint64_t>(h));
-}
-
-// The finaliser "lowbias32" (Wellons 2018): 32 bits, which AVX2 multiplies eight at a time; it has no 64-bit product.
-inline std::uint32_t mix32(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x7feb352du;
-  x = (x ^ (x >> 15)) * 0x846ca68bu;
-  return x ^ (x >> 16);
-}
-
-// Quantiles of |x| for a standard normal x, at i / cells; a random number picks a cell and a place in it. Straight
-// lines between them are closer to the normal law than a 16-bit format resolves. The last cell would reach to infinity:
-// it ends at 4.5. 16 KiB, half of a first-level cache.
-constexpr int cell_bits = 12;
-constexpr int cells = 1 << cell_bits;
-
-std::array<float, cells + 1> make_quantiles() {
-  std::array<float, cells + 1> quantiles{};
-  double x = 0;
-  for (int i = 1; i < cells; ++i) {  // Newton on erfc(x / sqrt 2) = 1 - i / cells, from the last quantile
-    for (int step = 0; step < 8; ++step) {
-      const double miss = std::erfc(x / std::sqrt(2.0)) - (1 - static_cast<double>(i) / cells);
-      x += miss / (std::sqrt(2 / 3.141592653589793) * std::exp(-x * x / 2));
-    }
-    quantiles[i] = static_cast<float>(x);
-  }
-  quantiles[cells] = 4.5;
-  return quantiles;
-}
-
-// Normal numbers times `factor`, rounded: number d of the row from its key and d alone.
-template <class Round>
-void fill_row(double* row, std::int64_t dim, std::uint64_t key, double factor, const float* quantiles, Round round) {
-  const auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
-  constexpr int place_bits = 31 - cell_bits;  // sign, cell, place in the cell
-#pragma omp simd
-  for (std::int64_t d = 0; d < dim; ++d) {
-    const std::uint32_t bits = mix32(mix32(static_cast<std::uint32_t>(d) ^ low) ^ high);
-    const auto cell = static_cast<std::int32_t>((bits >> place_bits) & (cells - 1));
-    const double place = static_cast<std::int32_t>(bits & ((1u << place_bits) - 1)) * (1.0 / (1u << place_bits));
-    const double below = quantiles[cell], above = quantiles[cell + 1];
-    const double magnitude = below + place * (above - below);
-    const double signed_factor = static_cast<std::int32_t>(bits) < 0 ? -factor : factor;
-    row[d] = round(signed_factor * magnitude);
-  }
-}
-
-void fill_normal(Tensor& tensor, Dtype dtype, std::uint64_t seed, Stream stream, double factor) {
-  static const std::array<float, cells + 1> quantiles = make_quantiles();
-  const auto [batch, seqlen, heads, dim] = tensor.extents;
-  double* row = tensor.values.data();
-  for (std::int64_t b = 0; b < batch; ++b)
-    for (std::int64_t s = 0; s < seqlen; ++s)
-      for (std::int64_t h = 0; h < heads; ++h, row += dim) {
-        const std::uint64_t key = row_key(seed, stream, b, s, h);
-        switch (dtype) {
-          case Dtype::fp16:
-            fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_format<Fp16>(x); });
-            break;
-          case Dtype::bf16:
-            fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_format<Bf16>(x); });
-            break;
-          case Dtype::fp8_e4m3:
-            fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_fp8<Fp8E4m3>(x); });
-            break;
-          case Dtype::fp8_e5m2:
-            fill_row(row, dim, key, factor, quantiles.data(), [](double x) { return round_to_fp8<Fp8E5m2>(x); });
-            break;
-          case Dtype::fp32:
-            fill_row(row, dim, key, factor, quantiles.data(),
-                     [](double x) { return static_cast<double>(static_cast<float>(x)); });
-            break;
-        }
-      }
-}
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // A scale of 0 moves no score: the inputs are then those of the default scale.
 double magnitude_of_scale(const Problem& problem) {
@@ -106,37 +19,169 @@ double magnitude_of_scale(const Problem& problem) {
   return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(problem.headdim));
 }
 
-// The largest factor on a normal number that keeps Q and K finite, and S in fp32's range.
+// Factors on a normal number that keep Q and K finite, S in fp32's range and, in 8 bits, most numbers normal.
 double largest_factor(Dtype dtype) {
-  if (dtype == Dtype::fp8_e4m3) return 64;
-  return dtype == Dtype::fp16 || dtype == Dtype::fp8_e5m2 ? 8192 : 0x1p40;
+  if (is_fp8(dtype)) return 64;
+  return dtype == Dtype::fp16 ? 8192 : 0x1p40;
 }
+double smallest_factor(Dtype dtype) { return is_fp8(dtype) ? 1 : 0; }
 
 // Scores are normal with this deviation: two in five beyond +-100, one in 20,000 beyond +-500.
 constexpr double large_score = 125;
 constexpr double smallest_shift = 20, largest_shift = 320;
+constexpr double large_sink = 100;
+
+// How the scores of a case get their size: Q and K are normal numbers times `factor`, and what 8 bits have no room for
+// is left to the descales of both.
+struct Magnitude {
+  double factor = 1, descale = 1;
+};
+
+Magnitude magnitude_of(const Case& c) {
+  if (c.inputs != Distribution::large) return {};
+  const Problem& p = c.problem;
+  const double wanted = std::sqrt(large_score / (magnitude_of_scale(p) * std::sqrt(static_cast<double>(p.headdim))));
+  const double factor = std::clamp(wanted, smallest_factor(p.dtype), largest_factor(p.dtype));
+  return {factor, is_fp8(p.dtype) ? wanted / factor : 1};
+}
+
+// Descales of 0.5 to 2. No two of a place's three are the same, nor those of neighbouring heads and batch entries; of
+// one tensor at three places in four they are a power of two, whose product is exact.
+enum Descaled : std::uint64_t { of_q, of_k, of_v };
+double descale(std::uint64_t seed, Descaled tensor, std::int64_t b, std::int64_t h_k) {
+  const std::uint64_t place = row_key(seed, Stream::descale, b, 0, h_k);
+  if (place % 4 == tensor) return (b + h_k) % 2 ? 2 : 0.5;
+  return std::exp2(2 * fraction_of(mix(place + 1 + tensor)) - 1);
+}
+
+Tensor make_descales(const Case& c, Descaled tensor) {
+  const Problem& p = c.problem;
+  Tensor descales({p.batch, p.nheads_k, 1, 1});
+  const double factor = tensor == of_v ? 1 : magnitude_of(c).descale;
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.nheads_k; ++h)
+      descales.at(b, h, 0, 0) = static_cast<float>(factor * descale(c.seed, tensor, b, h));
+  return descales;
+}
+
+// Calls body(row, b, s, h) for every innermost row of a [batch, seqlen, heads, dim] tensor.
+template <class Body>
+void for_each_row(Tensor& tensor, const Body& body) {
+  const auto [batch, seqlen, heads, dim] = tensor.extents;
+  double* row = tensor.values.data();
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t s = 0; s < seqlen; ++s)
+      for (std::int64_t h = 0; h < heads; ++h, row += dim) body(row, b, s, h);
+}
+
+void fill_normal(Tensor& tensor, Dtype dtype, std::uint64_t seed, Stream stream, double factor = 1) {
+  for_each_row(tensor, [&](double* row, std::int64_t b, std::int64_t s, std::int64_t h) {
+    fill_normal_row(row, tensor.extents[3], row_key(seed, stream, b, s, h), factor, dtype);
+  });
+}
+
+// Q or K, so that the scores of every head have the same size whatever its descale.
+void fill_scored(const Case& c, Tensor& tensor, Stream stream, Descaled descaled) {
+  const Problem& p = c.problem;
+  const double factor = magnitude_of(c).factor;
+  const std::int64_t heads_per_descale = tensor.extents[2] / p.nheads_k;
+  for_each_row(tensor, [&](double* row, std::int64_t b, std::int64_t s, std::int64_t h) {
+    const bool even_out = is_fp8(p.dtype) && c.inputs == Distribution::large;
+    const double own = even_out ? factor / descale(c.seed, descaled, b, h / heads_per_descale) : factor;
+    fill_normal_row(row, p.headdim, row_key(c.seed, stream, b, s, h), own, p.dtype);
+  });
+}
 
 // Adds one constant of +-20 to +-320 to all scores of a row: the last component of every key is the same power of two,
 // and that of the query is the constant over it.
-void add_shift(const Problem& problem, std::uint64_t seed, Tensor& q, Tensor& k) {
-  const double scale = magnitude_of_scale(problem);
-  const double key_component =
-      std::min(largest_factor(problem.dtype), std::exp2(std::round(0.5 * std::log2(largest_shift / scale))));
+void add_shift(const Problem& problem, std::uint64_t seed, Inputs& inputs) {
+  const double scale = magnitude_of_scale(problem), largest = largest_factor(problem.dtype);
+  const double key_component = std::min(largest, std::exp2(std::round(0.5 * std::log2(largest_shift / scale))));
   const std::int64_t last = problem.headdim - 1;
-  for (std::int64_t b = 0; b < problem.batch; ++b)
-    for (std::int64_t s = 0; s < problem.seqlen_k; ++s)
-      for (std::int64_t h = 0; h < problem.nheads_k; ++h) k.at(b, s, h, last) = key_component;
-  for (std::int64_t b = 0; b < problem.batch; ++b)
-    for (std::int64_t s = 0; s < problem.seqlen_q; ++s)
-      for (std::int64_t h = 0; h < problem.nheads; ++h) {
-        const std::uint64_t random = row_key(seed, Stream::row_constant, b, s, h);
-        const double place = static_cast<double>(random >> 12) * 0x1p-52;
-        double shift = smallest_shift + place * (largest_shift - smallest_shift);
-        if (random & 1) shift = -shift;
-        const double component = std::clamp(shift / (scale * key_component), -4 * largest_factor(problem.dtype),
-                                            4 * largest_factor(problem.dtype));
-        q.at(b, s, h, last) = round_to(problem.dtype, component);
-      }
+  for_each_row(inputs.k, [&](double* row, std::int64_t, std::int64_t, std::int64_t) { row[last] = key_component; });
+  for_each_row(inputs.q, [&](double* row, std::int64_t b, std::int64_t s, std::int64_t h) {
+    const std::uint64_t random = row_key(seed, Stream::row_constant, b, s, h);
+    double shift = smallest_shift + fraction_of(random) * (largest_shift - smallest_shift);
+    if (random & 1) shift = -shift;
+    double unit = scale * key_component;
+    const std::int64_t h_k = h / (problem.nheads / problem.nheads_k);
+    if (is_fp8(problem.dtype)) unit *= inputs.q_descale.at(b, h_k, 0, 0) * inputs.k_descale.at(b, h_k, 0, 0);
+    row[last] = round_to(problem.dtype, std::clamp(shift / unit, -4 * largest, 4 * largest));
+  });
+}
+
+// One entry of one row in `one_in` becomes NaN or, outside 8 bits, whose encoding saturates, an Inf of either sign.
+void spoil(Tensor& tensor, Dtype dtype, std::uint64_t seed, Stream stream, std::uint64_t one_in) {
+  for_each_row(tensor, [&](double* row, std::int64_t b, std::int64_t s, std::int64_t h) {
+    const std::uint64_t random = row_key(seed, stream, b, s, h);
+    if (random % one_in != 0) return;
+    const std::uint64_t kind = is_fp8(dtype) ? 0 : (random >> 16) % 3;
+    const double bad = kind == 0 ? std::numeric_limits<double>::quiet_NaN() : kind == 1 ? infinity : -infinity;
+    row[(random >> 32) % static_cast<std::uint64_t>(tensor.extents[3])] = bad;
+  });
+}
+
+double lowest_finite(Dtype dtype) {
+  return dtype == Dtype::fp16 ? -65504 : dtype == Dtype::bf16 ? -0x1.fep127 : -0x1.fffffep127;
+}
+
+// Of `large` inputs, one row of the bias in 16 holds nothing but the lowest finite number, which people write for a
+// masked key; in two of 16 every eighth entry is that, in two more -Inf.
+void spoil_bias_row(std::uint64_t random, Dtype dtype, std::int64_t seqlen_k, double* row) {
+  const std::uint64_t kind = random % 16;
+  if (kind > 4) return;
+  const double value = kind < 3 ? lowest_finite(dtype) : -infinity;
+  for (std::int64_t j = 0; j < seqlen_k; ++j)
+    if (kind == 0 || mix(random ^ static_cast<std::uint64_t>(j)) % 8 == 0) row[j] = value;
+}
+
+Tensor make_bias(const Case& c) {
+  const Problem& p = c.problem;
+  if (p.bias == Bias::none) return {};
+  const bool per_batch = p.bias == Bias::bhqk || p.bias == Bias::bqk;
+  const bool per_head = p.bias == Bias::bhqk || p.bias == Bias::hqk;
+  Tensor bias({per_batch ? p.batch : 1, per_head ? p.nheads : 1, p.seqlen_q, p.seqlen_k});
+  const Dtype dtype = output_dtype(p.dtype);
+  for_each_row(bias, [&](double* row, std::int64_t b, std::int64_t h, std::int64_t i) {
+    fill_normal_row(row, p.seqlen_k, row_key(c.seed, Stream::bias, b, i, h), 1, dtype);
+    if (c.inputs == Distribution::large)
+      spoil_bias_row(row_key(c.seed, Stream::bias_rows, b, i, h), dtype, p.seqlen_k, row);
+  });
+  return bias;
+}
+
+// The slopes of the ALiBi paper (Press, Smith, Lewis 2022), 2^(-8 (h + 1) / nheads); other batch entries have 1.25, 1.5
+// and 1.75 times those, so that one entry's slopes are not another's.
+Tensor make_alibi_slopes(const Problem& p) {
+  if (!p.alibi) return {};
+  Tensor slopes({p.batch, p.nheads, 1, 1});
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.nheads; ++h) {
+      const double slope = std::exp2(-8 * static_cast<double>(h + 1) / static_cast<double>(p.nheads));
+      slopes.at(b, h, 0, 0) = static_cast<float>(slope * (1 + 0.25 * static_cast<double>(b % 4)));
+    }
+  return slopes;
+}
+
+Tensor make_sink(const Case& c) {
+  if (!c.problem.sink) return {};
+  Tensor sink({1, c.problem.nheads, 1, 1});
+  for (std::int64_t h = 0; h < c.problem.nheads; ++h)
+    fill_normal_row(&sink.at(0, h, 0, 0), 1, row_key(c.seed, Stream::sink, 0, 0, h),
+                    c.inputs == Distribution::large ? large_sink : 1, Dtype::fp32);
+  return sink;
+}
+
+// Takes from each row of dO what it has along O.
+void make_orthogonal(const Tensor& o, Dtype dtype, Tensor& dout) {
+  const std::int64_t dim = o.extents[3];
+  for_each_row(dout, [&](double* row, std::int64_t b, std::int64_t s, std::int64_t h) {
+    const double* const along = &o.values[static_cast<std::size_t>(o.index(b, s, h, 0))];
+    double product = 0, square = 0;
+    for (std::int64_t d = 0; d < dim; ++d) product += row[d] * along[d], square += along[d] * along[d];
+    if (!(square > 0)) return;
+    for (std::int64_t d = 0; d < dim; ++d) row[d] = round_to(dtype, row[d] - product / square * along[d]);
+  });
 }
 
 }  // namespace
@@ -146,22 +191,36 @@ Inputs make_inputs(const Case& c) {
   Inputs inputs{Tensor({p.batch, p.seqlen_q, p.nheads, p.headdim}),
                 Tensor({p.batch, p.seqlen_k, p.nheads_k, p.headdim}),
                 Tensor({p.batch, p.seqlen_k, p.nheads_k, p.headdim_v})};
-  double factor = 1;
-  if (c.inputs == Distribution::large)
-    factor = std::min(largest_factor(p.dtype), std::sqrt(large_score / (magnitude_of_scale(p) * std::sqrt(p.headdim))));
+  if (is_fp8(p.dtype)) {
+    inputs.q_descale = make_descales(c, of_q);
+    inputs.k_descale = make_descales(c, of_k);
+    inputs.v_descale = make_descales(c, of_v);
+  }
+  inputs.bias = make_bias(c);
+  inputs.alibi_slopes = make_alibi_slopes(p);
+  inputs.sink = make_sink(c);
 
-  if (c.inputs != Distribution::zero_q) fill_normal(inputs.q, p.dtype, c.seed, Stream::q, factor);
-  fill_normal(inputs.k, p.dtype, c.seed, Stream::k, factor);
-  if (c.inputs == Distribution::shift) add_shift(p, c.seed, inputs.q, inputs.k);
+  if (c.inputs != Distribution::zero_q) fill_scored(c, inputs.q, Stream::q, of_q);
+  fill_scored(c, inputs.k, Stream::k, of_k);
+  if (c.inputs == Distribution::shift) add_shift(p, c.seed, inputs);
 
   if (c.inputs == Distribution::one_v) {
     std::fill(inputs.v.values.begin(), inputs.v.values.end(), 1.0);
   } else if (c.inputs == Distribution::one_hot_v) {
-    for (std::int64_t b = 0; b < p.batch; ++b)
-      for (std::int64_t s = 0; s < p.seqlen_k; ++s)
-        for (std::int64_t h = 0; h < p.nheads_k; ++h) inputs.v.at(b, s, h, s % p.headdim_v) = 1;
+    for_each_row(inputs.v, [&](double* row, std::int64_t, std::int64_t s, std::int64_t) { row[s % p.headdim_v] = 1; });
   } else {
-    fill_normal(inputs.v, p.dtype, c.seed, Stream::v, 1);
+    fill_normal(inputs.v, p.dtype, c.seed, Stream::v);
+  }
+  if (c.inputs == Distribution::non_finite) {
+    spoil(inputs.q, p.dtype, c.seed, Stream::bad_q, 16);
+    spoil(inputs.k, p.dtype, c.seed, Stream::bad_k, 256);
+    spoil(inputs.v, p.dtype, c.seed, Stream::bad_v, 64);
+  }
+  if (c.backward) {
+    inputs.dout = Tensor({p.batch, p.seqlen_q, p.nheads, p.headdim_v});
+    fill_normal(inputs.dout, output_dtype(p.dtype), c.seed, Stream::dout);
+    if (c.inputs == Distribution::orthogonal_dout)
+      make_orthogonal(forward(p, inputs).o, output_dtype(p.dtype), inputs.dout);
   }
   return inputs;
 }

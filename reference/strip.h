@@ -20,15 +20,20 @@ using HeadMap = Eigen::Map<const RowMatrix, 0, Eigen::OuterStride<>>;
 /// One head of a [batch, seqlen, heads, dim] tensor, rows first to first + num_rows - 1, as a matrix of num_rows x dim.
 HeadMap head_rows(const Tensor& tensor, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t num_rows);
 
-/// The softmax_scale that kernels see: they take it as a float.
-double kernel_softmax_scale(const Problem& problem);
-
 /// What every strip of a call shares: V with its NaN and Inf replaced by 0, and where those were.
 struct PreparedInputs {
   PreparedInputs(const Problem& p, const Inputs& i);
 
   const Problem& problem;
   const Inputs& inputs;
+  /// What q.k is multiplied by: softmax_scale as kernels see it, a float, and the descales of Q and K.
+  double score_scale(std::int64_t b, std::int64_t h_k) const;
+  double softcap() const;                                  // as a float too
+  double v_scale(std::int64_t b, std::int64_t h_k) const;  // what V is multiplied by
+  double sink(std::int64_t h) const;                       // -Inf where the problem has none
+  double alibi_slope(std::int64_t b, std::int64_t h) const;
+  /// The bias of query i against keys 0 to seqlen_k - 1; null where the problem has none.
+  const double* bias_row(std::int64_t b, std::int64_t h, std::int64_t i) const;
   const Tensor& finite_v() const { return v_copy.values.empty() ? inputs.v : v_copy; }
   bool all_v_finite() const { return v_copy.values.empty(); }
 
@@ -36,12 +41,28 @@ struct PreparedInputs {
   Tensor v_copy;
 };
 
-/// Which rows a strip holds.
+/// Which rows a strip holds. Its columns are the keys of its ranges, one range after the other: the keys between two
+/// ranges, which none of the rows sees, take no part.
 struct StripPlace {
   std::int64_t b, h, h_k;  // batch entry, query head, key head
   std::int64_t first_row, num_rows;
-  KeyRange keys;  // of all its rows
+  KeyRanges keys;  // that hold the keys of all its rows
+
+  std::int64_t width() const { return keys.size(); }
 };
+
+/// Calls body(range of keys, first column of it) for each range of the strip.
+template <class Body>
+void for_each_range(const StripPlace& place, const Body& body) {
+  std::int64_t column = 0;
+  for (const KeyRange& range : place.keys) {
+    body(range, column);
+    column += range.size();
+  }
+}
+
+/// The strip times the rows of one head of K or V that are its keys: num_rows x dim.
+RowMatrix times_keys(const StripPlace& place, const double* strip, const Tensor& tensor);
 
 /// A thread's memory: strips of rows_per_strip x seqlen_k, taken once and never initialised.
 class StripMemory {
@@ -59,15 +80,30 @@ class StripMemory {
 
 /// What a row's softmax came to.
 struct RowSoftmax {
-  KeyRange keys;   // of the row, relative to the strip's first key
-  double max = 0;  // m
-  double sum = 0;  // l = sum exp(s - m)
+  KeyRanges columns;       // those of the strip whose keys the row sees
+  double max = 0;          // m, over the scores and the sink; 0 where all of them are -Inf
+  double sum = 0;          // l = sum exp(s - m), the sink's weight included; 0 where nothing weighs anything
+  double sink_weight = 0;  // exp(sink - m)
+  bool minus_inf = false;  // whether a score is -Inf
 };
 
-/// scores = softmax_scale Q K^T, num_rows x keys.
-void strip_scores(const PreparedInputs& in, const StripPlace& place, double* scores);
+/// Calls body(column) for every column whose key the row sees, in loops that the compiler may vectorise.
+template <class Body>
+inline void for_each_column(const RowSoftmax& row, const Body& body) {
+  for (const KeyRange& part : row.columns) {
+#pragma omp simd
+    for (std::int64_t j = part.begin; j < part.end; ++j) body(j);
+  }
+}
 
-/// weights = exp(score - row maximum) at the row's keys and 0 elsewhere; `weights` may be `scores`.
+/// Sets the columns whose keys a row does not see to 0, in every row of the strip.
+void clear_unseen(const StripPlace& place, const RowSoftmax* rows, double* strip);
+
+/// scores = softcap(scale Q K^T) + alibi + bias, num_rows x width, before the mask. `slopes`, if given, gets
+/// d(score) / d(scale q.k), which is softcap's derivative 1 - tanh^2, or 1.
+void strip_scores(const PreparedInputs& in, const StripPlace& place, double* scores, double* slopes = nullptr);
+
+/// weights = exp(score - row maximum) at the keys that the row sees and 0 elsewhere; `weights` may be `scores`.
 void strip_softmax(const PreparedInputs& in, const StripPlace& place, const double* scores, double* weights,
                    RowSoftmax* rows);
 
@@ -75,9 +111,15 @@ void strip_softmax(const PreparedInputs& in, const StripPlace& place, const doub
 void strip_output(const PreparedInputs& in, const StripPlace& place, const double* weights, const RowSoftmax* rows,
                   Forward& out);
 
-/// Adds the worst-case bounds, and the variances where truth has them, of the strip's rows. `scores` and `weights` as
-/// above; all three strips are overwritten.
-void strip_budget(const PreparedInputs& in, const StripPlace& place, double* scores, double* weights, double* spare,
-                  const RowSoftmax* rows, Truth& truth);
+/// The thread-private strips of one call of strip_budget(). `scores` and `weights` as above; all are overwritten.
+struct BudgetStrips {
+  double *scores, *weights;
+  double* slopes;  // of strip_scores(); null without a softcap
+  double* spare;
+};
+
+/// Adds the worst-case bounds, and the variances where truth has them, of the strip's rows.
+void strip_budget(const PreparedInputs& in, const StripPlace& place, BudgetStrips strips, const RowSoftmax* rows,
+                  Truth& truth);
 
 }  // namespace attest

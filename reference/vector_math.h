@@ -1,16 +1,20 @@
 // Arithmetic on one row of a strip, written so that GCC vectorises it.
 #pragma once
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace attest {
 
-/// exp(x) for x <= 0, with a relative error below 3e-16; 0 below -708, where exp leaves the normal numbers; NaN stays.
-/// Eigen's exp gives 5e-309 for -Inf, and a row's masked keys must weigh exactly 0.
-///
+/// expm1(x) and exp(x) for x <= 0, each with a relative error below 4e-16; exp is 0 below -708, where it leaves the
+/// normal numbers; NaN stays. Eigen's exp gives 5e-309 for -Inf, and a row's masked keys must weigh exactly 0.
+struct Exponential {
+  double minus_one, value;
+};
+
 /// x = n ln 2 + r with |r| <= ln(2) / 2, and exp(x) = 2^n exp(r). ln 2 is split in two so that n times its head is
 /// exact; adding 1.5 * 2^52 rounds to an integer and leaves n in the low bits.
-inline double exp_of_nonpositive(double x) {
+inline Exponential exponential_of_nonpositive(double x) {
   constexpr double log2_e = 1.4426950408889634;
   constexpr double ln2_head = 0x1.62e42fefap-1, ln2_tail = 0x1.cf79abc9e3b3ap-40;
   constexpr double magic = 0x1.8p52;
@@ -31,10 +35,22 @@ inline double exp_of_nonpositive(double x) {
   y = y * r + 1.0 / 6;
   y = y * r + 1.0 / 2;
   y = y * r + 1.0;
-  y = y * r + 1.0;
   const auto power = std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
-  const double result = y * power;
-  return x < -708 ? 0.0 : result;
+  const double value = (y * r + 1.0) * power;
+  return {power * (y * r) + (power - 1), x < -708 ? 0.0 : value};
+}
+
+inline double exp_of_nonpositive(double x) { return exponential_of_nonpositive(x).value; }
+
+/// tanh(x) and its derivative 1 - tanh(x)^2, relative errors below 1e-15. With w = expm1(-2 |x|):
+///   tanh |x| = -w / (2 + w),   1 - tanh(x)^2 = 4 exp(-2 |x|) / (2 + w)^2
+struct Tanh {
+  double value, slope;
+};
+inline Tanh tanh_and_slope(double x) {
+  const Exponential e = exponential_of_nonpositive(-2 * std::abs(x));
+  const double over = 1 / (2 + e.minus_one);
+  return {std::copysign(-e.minus_one * over, x), 4 * e.value * over * over};
 }
 
 }  // namespace attest

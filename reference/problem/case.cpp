@@ -135,6 +135,10 @@ std::string_view to_string(Distribution distribution) {
       return "one_v";
     case Distribution::one_hot_v:
       return "one_hot_v";
+    case Distribution::non_finite:
+      return "non_finite";
+    case Distribution::orthogonal_dout:
+      return "orthogonal_dout";
   }
   return "?";
 }
@@ -142,7 +146,8 @@ std::string_view to_string(Distribution distribution) {
 Distribution distribution_from_string(std::string_view name) {
   for (const Distribution distribution : all_distributions)
     if (to_string(distribution) == name) return distribution;
-  throw InvalidInput("inputs", fmt::format("'{}'", name), "is none of normal, large, shift, zero_q, one_v, one_hot_v");
+  throw InvalidInput("inputs", fmt::format("'{}'", name),
+                     "is none of normal, large, shift, zero_q, one_v, one_hot_v, non_finite, orthogonal_dout");
 }
 
 void validate(const Case& c) {

@@ -136,9 +136,10 @@ Outputs EmulatedKernel::run(const Problem& p, const Inputs& in) const {
         }
         float sum = 0;
         for (const float x : l) sum += x;
-        const bool none = first_key < 0;
+        const bool none = first_key < 0 || max == -std::numeric_limits<float>::infinity();
         const float inverse = none ? 0.0f : 1.0f / sum;
-        for (std::int64_t d = 0; d < p.headdim_v; ++d) out.o.at(b, i, h, d) = round_to(p.dtype, o[d] * inverse);
+        for (std::int64_t d = 0; d < p.headdim_v; ++d)
+          out.o.at(b, i, h, d) = round_to(output_dtype(p.dtype), o[d] * inverse);
         volatile float scaled_max = lse_through_base_2 ? max * c : max * scale;
         if (lse_through_base_2) scaled_max = scaled_max * 0.6931471805599453f;
         out.lse->at(b, h, i, 0) =

@@ -8,13 +8,15 @@
 namespace attest {
 
 struct Forward {
-  Tensor o;    // [batch, seqlen_q, nheads, headdim_v]
-  Tensor lse;  // [batch, nheads, seqlen_q, 1]; -inf where a row sees no key (O is 0 there)
+  Tensor o;    // [batch, seqlen_q, nheads, headdim_v]; 0 in rows past a batch entry's length
+  Tensor lse;  // [batch, nheads, seqlen_q, 1]; 0 in those rows
 };
 
-/// softmax_scale is rounded to fp32 first, because that is how kernels take it. Where a visible V is NaN or Inf, so is
-/// O; where a visible score is NaN or +Inf, or all are -Inf, O and LSE are NaN; what is masked reaches nothing. Eigen
-/// and OpenMP over (batch, head, row block) on strips of 64 rows x seqlen_k.
+/// softmax_scale and softcap are rounded to fp32 first, because that is how kernels take them; slopes, sinks and
+/// descales are fp32 as they are. A row that sees no key, or keys whose scores are all -Inf, has O = 0 and LSE = -Inf,
+/// or the sink. Where a visible V is NaN or Inf, so is O; where a visible score is NaN or +Inf, O and LSE are NaN; what
+/// is masked or past a length reaches nothing. Eigen and OpenMP over (batch, head, row block) on strips of 64 rows x
+/// the keys that they see.
 Forward forward(const Problem& problem, const Inputs& inputs);
 
 /// The truth of a case with its budget: bounds in the units of the tensors they bound.

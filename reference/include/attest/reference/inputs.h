@@ -18,7 +18,8 @@ struct Inputs {
 };
 
 /// A pure function of (problem, inputs, seed): element (b, s, h, d) of a tensor does not depend on the other extents of
-/// batch and seqlen, so that a batch member or a shorter sequence can be made again.
+/// batch and seqlen, so that a batch member or a shorter sequence can be made again; but orthogonal_dout's dO does, on
+/// all that O depends on.
 Inputs make_inputs(const Case& c);
 
 }  // namespace attest

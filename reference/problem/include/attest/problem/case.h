@@ -37,17 +37,20 @@ Layout layout_from_spec(std::string_view spec);
 
 /// How the inputs are drawn. Every value is rounded to the problem's dtype before anybody sees it.
 enum class Distribution : std::uint8_t {
-  normal,     // Q, K, V standard normal
-  large,      // normal, with Q and K scaled so that scores have a deviation of 125: +-100 to +-500
-  shift,      // normal, with one constant of +-20 to +-320 added to all scores of a row: the last component of every
-              // key is the same; at headdim 1 a row has nothing but that constant
-  zero_q,     // Q = 0: every score 0, LSE = ln(visible keys), O the mean of the visible V
-  one_v,      // V = 1: O = 1 wherever a key is visible
-  one_hot_v,  // V[j] = e_(j mod headdim_v): O reads P, folded
+  normal,      // Q, K, V standard normal
+  large,       // normal, with Q and K scaled so that scores have a deviation of 125: +-100 to +-500; so
+               // is the sink, and the bias has entries of -Inf and of the lowest finite number
+  shift,       // normal, with one constant of +-20 to +-320 added to all scores of a row: the last component of every
+               // key is the same; at headdim 1 a row has nothing but that constant
+  zero_q,      // Q = 0: every score 0, LSE = ln(visible keys), O the mean of the visible V
+  one_v,       // V = 1: O = 1 wherever a key is visible
+  one_hot_v,   // V[j] = e_(j mod headdim_v): O reads P, folded
+  non_finite,  // normal, with a NaN or Inf in one row of Q in 16, one of K in 256 and one of V in 64
+  orthogonal_dout,  // normal, with each row of dO orthogonal to that of O but for rounding
 };
-inline constexpr Distribution all_distributions[] = {Distribution::normal, Distribution::large,
-                                                     Distribution::shift,  Distribution::zero_q,
-                                                     Distribution::one_v,  Distribution::one_hot_v};
+inline constexpr Distribution all_distributions[] = {
+    Distribution::normal, Distribution::large,     Distribution::shift,      Distribution::zero_q,
+    Distribution::one_v,  Distribution::one_hot_v, Distribution::non_finite, Distribution::orthogonal_dout};
 std::string_view to_string(Distribution distribution);
 Distribution distribution_from_string(std::string_view name);
 

@@ -5,30 +5,21 @@
 #include <limits>
 
 #include "attest/simulator/tile_math.h"
+#include "rows.h"
 
 namespace attest {
+
 namespace {
-
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
-
-// Row `row` of a row-major block `width` wide.
-template <class T>
-T* row_of(T* block, int row, int width) {
-  return block + std::ptrdiff_t{row} * width;
 }
 
-}  // namespace
+Workspace::Workspace(std::int64_t rows, int headdim_v)
+    : columns(headdim_v),
+      o(static_cast<std::size_t>(rows) * static_cast<std::size_t>(headdim_v), nan),
+      lse(static_cast<std::size_t>(rows), nan) {}
 
-Executor::Executor(const Behaviour& behaviour, Dtype dtype, float softmax_scale)
-    : behaviour_(behaviour),
-      plan_(behaviour.plan()),
-      dtype_(dtype),
-      scale_log2_(behaviour.scale_log2(std::abs(softmax_scale))),
-      sign_(softmax_scale > 0   ? 1.0f
-            : softmax_scale < 0 ? -1.0f
-                                : 0.0f) {
-  if (sign_ == 0) scale_log2_ = 1;  // -inf times 0 would be NaN
+Executor::Executor(const Behaviour& behaviour, Dtype dtype)
+    : behaviour_(behaviour), plan_(behaviour.plan()), dtype_(dtype) {
   for (const Operand x : {Operand::q, Operand::k, Operand::v}) {
     auto& slots = smem_[static_cast<std::size_t>(x)];
     slots.resize(static_cast<std::size_t>(x == Operand::q ? 1 : plan_.stages));
@@ -40,16 +31,19 @@ Executor::Executor(const Behaviour& behaviour, Dtype dtype, float softmax_scale)
     warp.scores.resize(rows * static_cast<std::size_t>(plan_.tile_n));
     warp.output.resize(rows * static_cast<std::size_t>(plan_.columns(Operand::v)));
     warp.max.resize(rows);
+    warp.lse.resize(rows);
     warp.sums.resize(rows);
+    if (plan_.num_splits > 1) warp.weights.resize(rows * static_cast<std::size_t>(plan_.num_splits));
   }
   maxima_.resize(rows);
+  bias_.resize(static_cast<std::size_t>(plan_.tile_n));
 }
 
-void Executor::run(const Program& program, const HeadView& q, const HeadView& k, const HeadView& v, const HeadView& o,
-                   float* lse) {
+void Executor::run(const Program& program, const Cta& cta) {
+  if (std::all_of(program.warps.begin(), program.warps.end(), [](const auto& steps) { return steps.empty(); })) return;
   program_ = &program;
-  view_ = {&q, &k, &v, &o};
-  lse_ = lse;
+  cta_ = &cta;
+  set_scale();
   for (auto& slots : smem_)
     for (auto& tile : slots) std::fill(tile.begin(), tile.end(), nan);
   for (std::size_t w = 0; w < warps_.size(); ++w) {
@@ -82,48 +76,52 @@ void Executor::execute(const Step& step, int w) {
   Warp& warp = warps_[static_cast<std::size_t>(w)];
   switch (step.kind) {
     case Step::Kind::clear:
-      clear(warp);
-      break;
+      return clear(warp);
     case Step::Kind::copy: {
       const Copy copy{step.operand, step.slot, step.row0, step.limit};
       if (plan_.copy_bytes(step.operand) < 4) return land(copy, w);  // through registers
       each_row(copy, w, [&](float* row, int) { std::fill_n(row, plan_.columns(copy.operand), nan); });
       warp.open.push_back(copy);
-      break;
+      return;
     }
     case Step::Kind::commit:
       warp.groups.push_back(std::move(warp.open));
       warp.open.clear();
-      break;
+      return;
     case Step::Kind::wait:
       while (static_cast<int>(warp.groups.size()) > step.slot) {
         for (const Copy& copy : warp.groups.front()) land(copy, w);
         warp.groups.erase(warp.groups.begin());
       }
-      break;
+      return;
     case Step::Kind::scores:
-      scores(step, w);
-      break;
+      return scores(step, w);
+    case Step::Kind::modify:
+      return modify(step, warp);
     case Step::Kind::mask:
-      mask(step, warp);
-      break;
+      return mask(step, warp);
     case Step::Kind::softmax:
-      softmax(warp);
-      break;
+      return softmax(warp);
     case Step::Kind::output:
-      output(step, warp);
-      break;
+      return output(step, warp);
     case Step::Kind::finish:
-      finish(warp);
-      break;
+      return finish(warp);
     case Step::Kind::store:
-      store(step, warp);
-      break;
+      return store(step, warp);
+    case Step::Kind::store_partial:
+      return store_partial(step, warp);
+    case Step::Kind::weigh:
+      return weigh(warp);
+    case Step::Kind::add_partial:
+      return add_partial(step, warp);
+    case Step::Kind::store_combined:
+      write_lse(behaviour_.combine_place(cta_->place), warp);
+      return store(step, warp);
     case Step::Kind::barrier:
     case Step::Kind::warp_barrier:
     case Step::Kind::load_query:
     case Step::Kind::stage:
-      break;
+      return;
   }
 }
 
@@ -137,8 +135,21 @@ void Executor::each_row(const Copy& copy, int w, F f) {
     for (int row = first; row < std::min(first + mine, tile_rows); ++row) f(row_of(tile, row, columns), row);
 }
 
+// Where a row lies, in elements from the tensor's first; -1 where it does not exist.
+std::int64_t Executor::offset_of(const HeadView& view, std::int64_t row) {
+  if (view.pages == nullptr)
+    return row < view.rows ? view.offset + behaviour_.offset(row, view.row_stride) : std::int64_t{-1};
+  const std::int64_t page = row / view.page_size;
+  if (page >= view.num_pages) {
+    faults_.insert("the page table is read past the end of its row");
+    return -1;
+  }
+  return view.offset + behaviour_.offset(view.pages[page], view.page_stride) +
+         behaviour_.offset(row % view.page_size, view.row_stride);
+}
+
 void Executor::land(const Copy& copy, int w) {
-  const HeadView& view = *view_[static_cast<std::size_t>(copy.operand)];
+  const HeadView& view = copy.operand == Operand::q ? cta_->q : copy.operand == Operand::k ? cta_->k : cta_->v;
   const int columns = plan_.columns(copy.operand), asked = std::min(behaviour_.column_limit(copy.operand), columns);
   const int there = std::min(asked, view.columns);
   const float past_limit = behaviour_.zero_fills(copy.operand) ? 0.0f : nan;
@@ -148,8 +159,8 @@ void Executor::land(const Copy& copy, int w) {
       std::fill_n(row, columns, past_limit);
       return;
     }
-    const std::int64_t offset = view.offset + at * view.row_stride;
-    if (at < view.rows && offset >= 0 && offset + there <= view.span)
+    const std::int64_t offset = offset_of(view, at);
+    if (offset >= 0 && offset + there <= view.span)
       tile_math::load(dtype_, view.base + offset * plan_.element_bytes, there, row);
     else
       std::fill_n(row, there, nan);
@@ -158,82 +169,44 @@ void Executor::land(const Copy& copy, int w) {
   });
 }
 
-void Executor::clear(Warp& warp) {
-  std::fill(warp.output.begin(), warp.output.end(), 0.0f);
-  std::fill(warp.max.begin(), warp.max.end(), behaviour_.masked_score());
-  std::fill(warp.sums.begin(), warp.sums.end(), std::array<float, 8>{});
-}
-
-void Executor::scores(const Step& step, int w) {
-  Warp& warp = warps_[static_cast<std::size_t>(w)];
+void Executor::write_lse(const HeadPlace& place, const Warp& warp) {
   if (warp.rows == 0) return;
-  const int columns = plan_.columns(Operand::q), n = plan_.tile_n, first = behaviour_.first_summed_column();
-  tile_math::multiply_transposed(row_of(slot(Operand::q, 0), w * plan_.rows_per_warp(), columns) + first, columns,
-                                 slot(Operand::k, step.slot) + first, columns, warp.rows, n, columns - first,
-                                 warp.scores.data(), n);
-  if (sign_ != 1)
-    for (int i = 0; i < warp.rows * n; ++i) warp.scores[static_cast<std::size_t>(i)] *= sign_;
-  behaviour_.keep_scores(warp.scores.data(), warp.rows * n);
-}
-
-void Executor::mask(const Step& step, Warp& warp) {
-  const int n = plan_.tile_n;
-  for (int r = 0; r < warp.rows; ++r)
-    behaviour_.mask(program_->work, warp.row0 + r, step.tile * n, row_of(warp.scores.data(), r, n), n);
-}
-
-void Executor::softmax(Warp& warp) {
-  const int n = plan_.tile_n, columns = plan_.columns(Operand::v);
-  bool rescale = !plan_.lazy_rescale;  // one vote for all rows of the warp
-  for (int r = 0; r < warp.rows; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    maxima_[i] = tile_math::max(row_of(warp.scores.data(), r, n), n, warp.max[i]);
-    rescale |= warp.max[i] == behaviour_.masked_score() || (maxima_[i] - warp.max[i]) * scale_log2_ > 8.0f;
+  const std::int64_t row0 = behaviour_.lse_row(place) + warp.row0;
+  if (row0 < 0 || row0 + warp.rows > cta_->lse_span) {
+    faults_.insert("LSE is written past its end");
+    return;
   }
-  for (int r = 0; r < warp.rows; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    if (rescale && maxima_[i] != warp.max[i]) {
-      const float factor = behaviour_.rescale_factor((warp.max[i] - maxima_[i]) * scale_log2_);
-      warp.max[i] = maxima_[i];
-      for (float& sum : warp.sums[i]) sum *= factor;
-      float* o = row_of(warp.output.data(), r, columns);
-      for (int c = 0; c < columns; ++c) o[c] *= factor;
-    }
-    const float shift = warp.max[i] == -infinity ? 0.0f : warp.max[i] * scale_log2_;
-    tile_math::exponentials(row_of(warp.scores.data(), r, n), n, scale_log2_, shift, warp.sums[i].data());
-  }
-}
-
-void Executor::output(const Step& step, Warp& warp) {
-  if (warp.rows == 0) return;
-  const int n = plan_.tile_n, columns = plan_.columns(Operand::v);
-  tile_math::round(dtype_, warp.scores.data(), warp.rows * n);
-  behaviour_.keep_probabilities(warp.scores.data(), warp.rows * n);
-  tile_math::multiply_add(warp.scores.data(), n, slot(Operand::v, step.slot), columns, warp.rows, n, columns,
-                          warp.output.data(), columns);
-  behaviour_.keep_output(warp.output.data(), warp.rows * columns);
-}
-
-void Executor::finish(Warp& warp) {
-  const int columns = plan_.columns(Operand::o);
-  for (int r = 0; r < warp.rows; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    const auto& s = warp.sums[i];
-    const float sum = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
-    lse_[warp.row0 + r] =
-        sum == 0 ? behaviour_.lse_without_keys() : behaviour_.lse_of_log2(warp.max[i] * scale_log2_ + std::log2(sum));
-    const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    float* o = row_of(warp.output.data(), r, columns);
-    for (int c = 0; c < columns; ++c) o[c] *= inverse;
-  }
+  std::copy_n(warp.lse.begin(), warp.rows, cta_->lse + row0);
 }
 
 void Executor::store(const Step& step, const Warp& warp) {
-  const HeadView& o = *view_[static_cast<std::size_t>(Operand::o)];
+  const HeadView& o = cta_->o;
   const int columns = plan_.columns(Operand::o), written = std::min(behaviour_.column_limit(Operand::o), columns);
-  for (int r = 0; r < plan_.rows_per_warp() && warp.row0 + r < step.limit; ++r)
-    tile_math::store(dtype_, row_of(warp.output.data(), r, columns), written,
-                     o.base + (o.offset + (warp.row0 + r) * o.row_stride) * plan_.element_bytes);
+  for (int r = 0; r < plan_.rows_per_warp() && warp.row0 + r < step.limit; ++r) {
+    const std::int64_t offset = o.offset + behaviour_.offset(warp.row0 + r, o.row_stride);
+    tile_math::store(output_dtype(dtype_), row_of(warp.output.data(), r, columns), written,
+                     o.base + offset * plan_.bytes(Operand::o));
+  }
+}
+
+// Row of the workspace, or -1 outside it.
+std::int64_t Executor::partial_row(const HeadPlace& at, int split, int row) {
+  const std::int64_t index = behaviour_.partial_row(at, split) + row;
+  if (index >= 0 && index < static_cast<std::int64_t>(cta_->workspace->lse.size())) return index;
+  faults_.insert("the workspace of splits is accessed past its end");
+  return -1;
+}
+
+void Executor::store_partial(const Step& step, const Warp& warp) {
+  Workspace& space = *cta_->workspace;
+  const int columns = plan_.columns(Operand::o);
+  for (int r = 0; r < warp.rows && warp.row0 + r < step.limit; ++r) {
+    const std::int64_t at = partial_row(cta_->place, program_->work.split, warp.row0 + r);
+    if (at < 0) return;
+    space.lse[static_cast<std::size_t>(at)] = warp.lse[static_cast<std::size_t>(r)];
+    std::copy_n(row_of(warp.output.data(), r, columns), std::min(columns, space.columns),
+                space.o.begin() + at * space.columns);
+  }
 }
 
 }  // namespace attest

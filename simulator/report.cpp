@@ -13,8 +13,36 @@
 namespace attest {
 namespace {
 
+/// The first field that the cost models do not describe, and what it is.
+struct Undescribed {
+  const char *field = nullptr, *what = nullptr;
+};
+
+Undescribed undescribed(const Case& c) {
+  const Problem& p = c.problem;
+  const std::pair<bool, Undescribed> fields[] = {
+      {p.prefix != 0, {"prefix", "a prefix"}},
+      {!p.documents.empty(), {"documents", "documents"}},
+      {p.softcap != 0, {"softcap", "a softcap"}},
+      {p.alibi, {"alibi", "ALiBi"}},
+      {p.sink, {"sink", "a sink"}},
+      {p.bias != Bias::none, {"bias", "a bias"}},
+      {!p.varlen_q.empty(), {"varlen_q", "sequences of their own lengths"}},
+      {!p.varlen_k.empty(), {"varlen_k", "sequences of their own lengths"}},
+      {!p.seqused_k.empty(), {"seqused_k", "sequences of their own lengths"}},
+      {c.layout.page_size != 0, {"page_size", "pages"}},
+      {c.num_splits != 1, {"num_splits", "splits"}},
+      {c.backward, {"backward", "the backward"}},
+  };
+  for (const auto& [asked, field] : fields)
+    if (asked) return field;
+  return {};
+}
+
 void check(const Case& c, const KernelPlan& plan) {
   validate(c);
+  if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
+    throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
   if (const char* why = plan.invalid(); why != nullptr)
     throw InvalidInput("plan", "the plan", fmt::format("cannot exist: {}", why));
   const Problem& p = c.problem;
@@ -79,6 +107,12 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
 }
 
 }  // namespace
+
+std::optional<std::string> unpredicted(const Case& c) {
+  const Undescribed lacking = undescribed(c);
+  if (lacking.field == nullptr) return std::nullopt;
+  return fmt::format("{}: the cost models do not describe {}", lacking.field, lacking.what);
+}
 
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
   validate(c);

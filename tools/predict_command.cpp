@@ -1,4 +1,7 @@
 // attest predict: what a kernel costs on a case and a device, before anybody runs it.
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +18,10 @@ namespace {
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const Case c = read_case(flags);
+  if (const auto why = unpredicted(c)) {
+    fmt::print(stderr, "attest: {}\n", *why);
+    return exit_unsupported;
+  }
   const std::string device_name = flags.text("--device").value_or("h100");
   refuse_unknown("device", device_name, device_names());
   const DeviceSpec device = load_device(device_name);

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 
+#include "attest/plan/launch.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -68,27 +72,48 @@ void HazardMemory::inspect(const Program& program) {
 
 CpuPlanSpec parse_cpu_plan_spec(std::string_view text) {
   CpuPlanSpec spec;
+  struct Field {
+    std::string_view name;
+    int* value;
+    int lowest, highest;
+    std::array<std::string_view, 2> words;  // in place of 1 and 2
+    bool given;
+  };
+  Field fields[] = {{"tile_m", &spec.tile_m, 1, 512, {}, false},
+                    {"tile_n", &spec.tile_n, 1, 512, {}, false},
+                    {"warps", &spec.num_warps, 1, 512, {}, false},
+                    {"stages", &spec.stages, 1, 512, {}, false},
+                    {"q_in_registers", &spec.q_in_registers, 0, 1, {}, false},
+                    {"lazy_rescale", &spec.lazy_rescale, 0, 1, {}, false},
+                    {"merged_wait", &spec.merged_wait, 0, 1, {}, false},
+                    {"order", &spec.key_order, 1, 2, {"descending", "ascending"}, false},
+                    {"grid", &spec.grid_order, 1, 2, {"tiles-heads-batch", "tiles-batch-heads"}, false}};
   for (std::string_view rest = text; !rest.empty();) {
     const auto comma = rest.find(',');
     const std::string_view word = rest.substr(0, comma), name = word.substr(0, word.find('='));
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
-    int* const field = name == "tile_m"           ? &spec.tile_m
-                       : name == "tile_n"         ? &spec.tile_n
-                       : name == "warps"          ? &spec.num_warps
-                       : name == "stages"         ? &spec.stages
-                       : name == "q_in_registers" ? &spec.q_in_registers
-                       : name == "lazy_rescale"   ? &spec.lazy_rescale
-                       : name == "merged_wait"    ? &spec.merged_wait
-                                                  : nullptr;
-    if (!field)
-      throw InvalidInput("kernel", fmt::format("'{}'", word),
-                         "sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait");
+    const auto field =
+        std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.name == name; });
+    if (field == std::end(fields)) {
+      std::string names;
+      for (const Field& f : fields) names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+      throw InvalidInput("kernel", fmt::format("'{}'", word), fmt::format("sets none of {}", names));
+    }
+    if (field->given) throw InvalidInput("kernel", fmt::format("'{}'", word), fmt::format("sets {} again", name));
+    field->given = true;
     const std::string_view value = word.size() > name.size() ? word.substr(name.size() + 1) : std::string_view{};
-    const bool flag = field == &spec.q_in_registers || field == &spec.lazy_rescale || field == &spec.merged_wait;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *field);
-    if (error != std::errc() || end != value.data() + value.size() || *field < (flag ? 0 : 1) ||
-        *field > (flag ? 1 : 512))
-      throw InvalidInput(name, fmt::format("'{}'", value), flag ? "is neither 0 nor 1" : "is no integer of 1 to 512");
+    const auto& words = field->words;
+    if (!words[0].empty()) {
+      if (value != words[0] && value != words[1])
+        throw InvalidInput(name, fmt::format("'{}'", value), fmt::format("is neither {} nor {}", words[0], words[1]));
+      *field->value = value == words[0] ? 1 : 2;
+      continue;
+    }
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *field->value);
+    if (error != std::errc() || end != value.data() + value.size() || *field->value < field->lowest ||
+        *field->value > field->highest)
+      throw InvalidInput(name, fmt::format("'{}'", value),
+                         field->highest == 1 ? "is neither 0 nor 1" : "is no integer of 1 to 512");
   }
   return spec;
 }
@@ -115,7 +140,9 @@ KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   plan.lazy_rescale = flip(spec.lazy_rescale);
   const bool merged = flip(spec.merged_wait);
   plan.merged_wait = merged && (plan.stages > 1 || spec.merged_wait == 1);
-  plan = with_layout(plan, c);
+  plan.key_order = draw(spec.key_order, {1, 2}) == 2 ? KeyOrder::ascending : KeyOrder::descending;
+  plan.grid_order = draw(spec.grid_order, {1, 2}) == 2 ? GridOrder::tiles_batch_heads : GridOrder::tiles_heads_batch;
+  plan = with_features(with_layout(plan, c), c);
   if (const char* why = plan.invalid())
     throw InvalidInput(
         "kernel",
@@ -149,16 +176,6 @@ std::optional<std::string> CpuKernel::unsupported(const Case& c) const {
   const Problem& p = c.problem;
   const std::pair<bool, const char*> lacking[] = {
       {is_fp8(p.dtype), "8-bit inputs"},
-      {p.prefix != 0, "prefix"},
-      {!p.documents.empty(), "documents"},
-      {p.softcap != 0, "softcap"},
-      {p.alibi, "alibi"},
-      {p.sink, "sink"},
-      {p.bias != Bias::none, "bias"},
-      {!p.varlen_q.empty() || !p.varlen_k.empty(), "varlen"},
-      {!p.seqused_k.empty(), "seqused_k"},
-      {c.layout.page_size != 0, "pages"},
-      {c.num_splits != 1, "splits"},
       {c.backward, "the backward"},
   };
   for (const auto& [asked, what] : lacking)
@@ -169,8 +186,11 @@ std::optional<std::string> CpuKernel::unsupported(const Case& c) const {
 RunReport CpuKernel::run(const Case& c, const ForwardArgs& args) {
   const auto behaviour = make_behaviour_(cpu_plan(spec_, c));
   hazards_.begin(behaviour->plan());
-  forward_on_cpu(*behaviour, c.problem, args, [&](const Program& program) { hazards_.inspect(program); });
-  return {hazards_.found()};
+  const std::vector<std::string> faults =
+      forward_on_cpu(*behaviour, c, args, [&](const Program& program) { hazards_.inspect(program); });
+  RunReport report{hazards_.found()};
+  report.hazards.insert(report.hazards.end(), faults.begin(), faults.end());
+  return report;
 }
 
 }  // namespace attest

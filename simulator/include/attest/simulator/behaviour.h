@@ -1,5 +1,6 @@
 // A plan's decisions behind one interface, so that the executor is compiled once and a planted bug costs a few lines.
 #pragma once
+#include <cstdlib>
 #include <memory>
 
 #include "attest/plan/launch.h"
@@ -16,16 +17,29 @@ class Behaviour {
   const KernelPlan& plan() const { return plan_; }
 
   virtual Program program(const Work& work) const = 0;
+  virtual Program combine_program(const Work& work) const = 0;
   virtual ForwardArgs arguments(const ForwardArgs& args) const = 0;
+  virtual Work work(const Work& work) const = 0;
+  virtual std::int64_t offset(std::int64_t index, std::int64_t stride) const = 0;
+  virtual std::int64_t lse_row(const HeadPlace& at) const = 0;
+  virtual std::int64_t partial_row(const HeadPlace& at, int split) const = 0;
+  virtual HeadPlace combine_place(const HeadPlace& at) const = 0;
   virtual int kv_head(int head, int nheads, int nheads_k) const = 0;
   virtual int column_limit(Operand x) const = 0;
   virtual bool zero_fills(Operand x) const = 0;
   virtual int first_summed_column() const = 0;  // of a dot product: later than 0 if the accumulator restarts
   virtual float scale_log2(float softmax_scale) const = 0;
+  virtual float score_scale(float softmax_scale, float q_descale, float k_descale) const = 0;
+  virtual float output_scale(float v_descale) const = 0;
+  virtual float combine_shift(float largest_lse) const = 0;
+  virtual bool takes_sink(const Work& work) const = 0;
   virtual float masked_score() const = 0;
   virtual float rescale_factor(float log2_factor) const = 0;
   virtual float lse_of_log2(float log2_sum) const = 0;
   virtual float lse_without_keys() const = 0;
+  /// Keys key0 to key0 + n - 1 of `row`; `bias` beside the scores.
+  virtual void modify(const Work& work, const ScoreNumbers& numbers, int row, int key0, const float* bias,
+                      float* scores, int n) const = 0;
   virtual void mask(const Work& work, int row, int key0, float* scores, int n) const = 0;
   virtual void keep_scores(float* x, int n) const = 0;
   virtual void keep_probabilities(float* x, int n) const = 0;
@@ -41,7 +55,13 @@ class BehaviourOf final : public Behaviour {
   explicit BehaviourOf(const KernelPlan& plan) : Behaviour(plan) { static_cast<KernelPlan&>(plan_) = plan; }
 
   Program program(const Work& work) const override { return record(plan_, work); }
+  Program combine_program(const Work& work) const override { return record_combine(plan_, work); }
   ForwardArgs arguments(const ForwardArgs& args) const override { return plan_.arguments(args); }
+  Work work(const Work& work) const override { return plan_.work(work); }
+  std::int64_t offset(std::int64_t index, std::int64_t stride) const override { return plan_.offset(index, stride); }
+  std::int64_t lse_row(const HeadPlace& at) const override { return plan_.lse_row(at); }
+  std::int64_t partial_row(const HeadPlace& at, int split) const override { return plan_.partial_row(at, split); }
+  HeadPlace combine_place(const HeadPlace& at) const override { return plan_.combine_place(at); }
   int kv_head(int head, int nheads, int nheads_k) const override { return plan_.kv_head(head, nheads, nheads_k); }
   int column_limit(Operand x) const override { return plan_.column_limit(x); }
   bool zero_fills(Operand x) const override { return plan_.zero_fills(x); }
@@ -52,13 +72,25 @@ class BehaviourOf final : public Behaviour {
     return first;
   }
   float scale_log2(float softmax_scale) const override { return plan_.scale_log2(softmax_scale); }
+  float score_scale(float softmax_scale, float q_descale, float k_descale) const override {
+    return plan_.score_scale(softmax_scale, q_descale, k_descale);
+  }
+  float output_scale(float v_descale) const override { return plan_.output_scale(v_descale); }
+  float combine_shift(float largest_lse) const override { return plan_.combine_shift(largest_lse); }
+  bool takes_sink(const Work& work) const override { return plan_.takes_sink(work); }
   float masked_score() const override { return plan_.masked_score(); }
   float rescale_factor(float log2_factor) const override { return plan_.rescale_factor(log2_factor); }
   float lse_of_log2(float log2_sum) const override { return plan_.lse_of_log2(log2_sum); }
   float lse_without_keys() const override { return plan_.lse_without_keys(); }
-  void mask(const Work& work, int row, int key0, float* scores, int n) const override {
+  void modify(const Work& work, const ScoreNumbers& numbers, int row, int key0, const float* bias, float* scores,
+              int n) const override {
     for (int j = 0; j < n; ++j)
-      if (!plan_.visible(work, row, key0 + j)) scores[j] = plan_.masked_score();
+      scores[j] = plan_.score(numbers, scores[j], std::abs(row + work.diagonal - (key0 + j)), bias[j]);
+  }
+  void mask(const Work& work, int row, int key0, float* scores, int n) const override {
+    const RowMask<Plan> seen(plan_, work, row);
+    for (int j = 0; j < n; ++j)
+      if (!seen.sees(key0 + j)) scores[j] = plan_.masked_score();
   }
   void keep_scores(float* x, int n) const override {
     for (int i = 0; i < n; ++i) x[i] = plan_.keep_score(x[i]);

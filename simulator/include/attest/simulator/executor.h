@@ -5,6 +5,8 @@
 // every barrier, so that a missing one shows in the values too; hazards.h finds it for certain.
 #pragma once
 #include <array>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "attest/problem/problem.h"
@@ -12,23 +14,45 @@
 
 namespace attest {
 
-/// One tensor of a case as one head of one batch entry sees it. Rows outside [0, rows) and columns past `columns` are
-/// outside the logical domain and read as NaN, whatever a wrong kernel asks for.
+/// One tensor of a case as one head of one batch entry sees it. Rows outside [0, rows), pages outside its table,
+/// columns past `columns` and everything past the tensor's end read as NaN, whatever a wrong kernel asks for.
 struct HeadView {
   std::uint8_t* base = nullptr;  // the tensor's first element
-  std::int64_t offset = 0;       // of this head's first row, in elements
+  std::int64_t offset = 0;       // of this head's first row, or of its first row in page 0, in elements
   std::int64_t row_stride = 0;
   std::int64_t span = 0;  // elements from the tensor's first to its last
-  int rows = 0, columns = 0;
+  std::int64_t rows = 0;
+  int columns = 0;
+  const std::int32_t* pages = nullptr;  // of this batch entry; row r lies in page pages[r / page_size]
+  std::int64_t num_pages = 0, page_size = 0, page_stride = 0;
+};
+
+/// What splits leave to combine(): rows of fp32 O and their LSE, NaN where nothing was written.
+struct Workspace {
+  Workspace(std::int64_t rows, int headdim_v);
+  int columns;
+  std::vector<float> o, lse;
+};
+
+/// What one CTA reads and writes.
+struct Cta {
+  HeadView q, k, v, o;
+  ScoreNumbers score;          // its scale with the descales of Q and K
+  std::int64_t bias_span = 0;  // floats from score.bias to the last that exists
+  float output_scale = 1;      // V's descale
+  float* lse = nullptr;        // of the whole case, and how many there are
+  std::int64_t lse_span = 0;
+  HeadPlace place;
+  Workspace* workspace = nullptr;  // with splits
 };
 
 class Executor {
  public:
-  Executor(const Behaviour& behaviour, Dtype dtype, float softmax_scale);
+  Executor(const Behaviour& behaviour, Dtype dtype);
 
-  /// One CTA. `lse` is this head's row of LSE.
-  void run(const Program& program, const HeadView& q, const HeadView& k, const HeadView& v, const HeadView& o,
-           float* lse);
+  void run(const Program& program, const Cta& cta);
+  /// Accesses outside what exists that leave no trace in the results, each name once.
+  const std::set<std::string>& faults() const { return faults_; }
 
  private:
   struct Copy {
@@ -39,7 +63,8 @@ class Executor {
     int row0 = 0;  // its first query
     int rows = 0;  // how many of its rows are queries
     std::size_t next = 0;
-    std::vector<float> scores, output, max;
+    std::vector<float> scores, output, max, lse;
+    std::vector<float> weights;  // by split, then row
     std::vector<std::array<float, 8>> sums;
     std::vector<Copy> open;
     std::vector<std::vector<Copy>> groups;  // committed and not yet waited for, oldest first
@@ -49,14 +74,22 @@ class Executor {
   void execute(const Step& step, int w);
   template <class F>
   void each_row(const Copy& copy, int w, F f);
+  std::int64_t offset_of(const HeadView& view, std::int64_t row);
   void land(const Copy& copy, int w);
+  void set_scale();
   void clear(Warp& warp);
   void scores(const Step& step, int w);
+  void modify(const Step& step, Warp& warp);
   void mask(const Step& step, Warp& warp);
   void softmax(Warp& warp);
   void output(const Step& step, Warp& warp);
   void finish(Warp& warp);
+  void write_lse(const HeadPlace& place, const Warp& warp);
   void store(const Step& step, const Warp& warp);
+  void store_partial(const Step& step, const Warp& warp);
+  void weigh(Warp& warp);
+  void add_partial(const Step& step, Warp& warp);
+  std::int64_t partial_row(const HeadPlace& at, int split, int row);
   float* slot(Operand x, int index) {
     return smem_[static_cast<std::size_t>(x)][static_cast<std::size_t>(index)].data();
   }
@@ -64,13 +97,13 @@ class Executor {
   const Behaviour& behaviour_;
   const KernelPlan& plan_;
   Dtype dtype_;
-  float scale_log2_, sign_;                              // scores are sign * scale * q.k; a scale of 0 makes them 0
+  float scale_log2_ = 1, sign_ = 1;  // exponents are of scale_log2 * (sign * q.k), or of modified scores
   std::array<std::vector<std::vector<float>>, 3> smem_;  // Q, K and V: slots of rows x columns
   std::vector<Warp> warps_;
-  std::vector<float> maxima_;
+  std::vector<float> maxima_, bias_;
   const Program* program_ = nullptr;
-  std::array<const HeadView*, 4> view_{};
-  float* lse_ = nullptr;
+  const Cta* cta_ = nullptr;
+  std::set<std::string> faults_;
 };
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attest/plan/combine.h"
 #include "attest/plan/forward.h"
 
 namespace attest {
@@ -18,20 +19,25 @@ struct Step {
     warp_barrier,
     load_query,
     scores,
+    modify,
     mask,
     softmax,
     output,
     finish,
     stage,
-    store
+    store,
+    store_partial,
+    weigh,
+    add_partial,
+    store_combined
   };
   Kind kind;
   Operand operand = Operand::q;
   bool first = false;     // softmax: nothing came before
-  std::int16_t slot = 0;  // copy, scores, output; wait: groups that may be in flight
+  std::int16_t slot = 0;  // copy, scores, output; wait: groups that may be in flight; add_partial: the split
   std::int32_t tile = 0;
   std::int32_t row0 = 0;   // copy: first row of the tile in its tensor
-  std::int32_t limit = 0;  // copy, store: rows from here on do not exist
+  std::int32_t limit = 0;  // copy, stores, modify: rows from here on do not exist
 
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -49,6 +55,7 @@ class Recorder {
   struct Scores {};
   struct Output {};
   struct Rows {};
+  struct Weights {};
 
   Recorder(std::vector<Step>& steps, int warp) : steps_(steps), warp_(warp) {}
   int warp() const { return warp_; }
@@ -70,6 +77,7 @@ class Recorder {
   void scores(Scores&, Query&, int slot, int tile) {
     put({.kind = Step::Kind::scores, .operand = Operand::k, .slot = static_cast<std::int16_t>(slot), .tile = tile});
   }
+  void modify(Scores&, int tile, int row_limit) { put({.kind = Step::Kind::modify, .tile = tile, .limit = row_limit}); }
   void mask(Scores&, int tile) { put({.kind = Step::Kind::mask, .tile = tile}); }
   void softmax(Scores&, Output&, Rows&, bool first) { put({.kind = Step::Kind::softmax, .first = first}); }
   void output(Output&, Scores&, int slot, int tile) {
@@ -78,6 +86,14 @@ class Recorder {
   void finish(Output&, Rows&) { put({.kind = Step::Kind::finish}); }
   void stage(const Output&) { put({.kind = Step::Kind::stage, .operand = Operand::o}); }
   void store(int limit) { put({.kind = Step::Kind::store, .operand = Operand::o, .limit = limit}); }
+  void store_partial(const Output&, int limit) { put({.kind = Step::Kind::store_partial, .limit = limit}); }
+  void weigh(Output&, Weights&) { put({.kind = Step::Kind::weigh}); }
+  void add_partial(Output&, const Weights&, int split) {
+    put({.kind = Step::Kind::add_partial, .slot = static_cast<std::int16_t>(split)});
+  }
+  void store_combined(const Output&, const Weights&, int limit) {
+    put({.kind = Step::Kind::store_combined, .limit = limit});
+  }
 
  private:
   void put(const Step& step) { steps_.push_back(step); }
@@ -85,14 +101,25 @@ class Recorder {
   int warp_;
 };
 
-template <class Plan>
-Program record(const Plan& plan, const Work& work) {
+template <class Plan, class Role>
+Program record_role(const Plan& plan, const Work& work, Role role) {
   Program program{work, std::vector<std::vector<Step>>(static_cast<std::size_t>(plan.num_warps))};
   for (int warp = 0; warp < plan.num_warps; ++warp) {
     Recorder ops(program.warps[static_cast<std::size_t>(warp)], warp);
-    forward(plan, work, ops);
+    role(ops);
   }
   return program;
+}
+
+template <class Plan>
+Program record(const Plan& plan, const Work& work) {
+  return record_role(plan, work, [&](Recorder& ops) { forward(plan, work, ops); });
+}
+
+/// The program of the kernel that follows where there are splits.
+template <class Plan>
+Program record_combine(const Plan& plan, const Work& work) {
+  return record_role(plan, work, [&](Recorder& ops) { combine(plan, work, ops); });
 }
 
 }  // namespace attest

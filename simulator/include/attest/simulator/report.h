@@ -1,6 +1,7 @@
 // The prediction: what a plan costs on a case and a device, before anybody runs it.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,8 +64,11 @@ struct SimulationReport {
   TileWalkOptions walk_options;  // the times it was walked with
 };
 
-/// Throws InvalidInput where the plan is invalid, is made for another head dimension or dtype, or does not fit the
-/// device.
+/// Why a forward of this case has no prediction, naming the field that the cost models do not describe; none if it has.
+std::optional<std::string> unpredicted(const Case& c);
+
+/// Throws InvalidInput where unpredicted() says why, or the plan is invalid, is made for another head dimension or
+/// dtype, or does not fit the device.
 SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
                           std::string_view plan_name = "");
 

@@ -5,8 +5,9 @@
 //   Query, Scores, Output, Rows          registers: Q's fragments, S then P, O, and each row's maximum and sum
 //   copy(x, slot, tile, row0, limit)     this warp's share of a tile into a slot of shared memory, asynchronous
 //   commit(), wait(pending), barrier(), warp_barrier()
-//   load_query(q), scores(s, q, slot, tile), mask(s, tile), softmax(s, o, rows, first), output(o, s, slot, tile)
-//   finish(o, rows), stage(o), store(limit)
+//   load_query(q), scores(s, q, slot, tile), modify(s, tile, row_limit), mask(s, tile), softmax(s, o, rows, first),
+//   output(o, s, slot, tile)
+//   finish(o, rows), stage(o), store(limit); store_partial(o, limit) with splits
 //
 // Where others will stand: on Hopper a producer role copies and a consumer role computes, with acquire and release
 // between them where this role has wait and barrier; the backward has roles of its own over the same tile operations.
@@ -23,64 +24,86 @@ struct Ring {
 };
 
 template <class Plan, class Ops>
-ATTEST_ROLE void fill(const Plan& plan, Ops& ops, Ring& ring, const Work& work, Operand x, int tile, int first_tile) {
-  // past the first tile: an empty group, so that the number of groups in flight does not depend on the tile
-  if (tile >= first_tile) ops.copy(x, ring.write, tile, tile * plan.tile_n, plan.row_limit(x, work));
+ATTEST_ROLE void fill(const Plan& plan, Ops& ops, Ring& ring, const Work& work, Operand x, const KeyWalk& walk,
+                      int position) {
+  // past the last tile: an empty group, so that the number of groups in flight does not depend on the tile
+  if (position < walk.last) {
+    const int tile = walk.tile(position);
+    ops.copy(x, ring.write, tile, tile * plan.tile_n, plan.row_limit(x, work));
+  }
   ops.commit();
   ring.write = ring.next(ring.write);
 }
 
+/// Everything between a tile's dot products and its softmax.
+template <class Plan, class Ops>
+ATTEST_ROLE void shape_scores(const Plan& plan, const Work& work, Ops& ops, typename Ops::Scores& s, int tile,
+                              bool masked) {
+  if (masked && plan.masks_first()) ops.mask(s, tile);
+  if (plan.modifies_scores()) ops.modify(s, tile, plan.bias_row_limit(work));
+  if (masked && !plan.masks_first()) ops.mask(s, tile);
+}
+
+/// Calls step(position, first, masked) for the walk's positions.
+template <class Step>
+ATTEST_ROLE void walk_keys(const KeyWalk& walk, Step&& step) {
+  int i = walk.first;
+  step(i++, true, true);  // masking a full tile changes nothing
+  ATTEST_NO_UNROLL
+  for (int part = 0; part < 6; part += 3) {
+    ATTEST_NO_UNROLL
+    for (; i < walk.run_end(part); ++i) step(i, false, true);
+    ATTEST_NO_UNROLL
+    for (; i < walk.run_end(part + 1); ++i) step(i, false, false);
+    ATTEST_NO_UNROLL
+    for (; i < walk.run_end(part + 2); ++i) step(i, false, true);
+  }
+}
+
 /// One slot each for K and V: V's copy runs under S = Q K^T, the next K's under the softmax and P V.
 template <class Plan, class Ops>
-ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& ops, const TileRange& range,
+ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& ops, const KeyWalk& walk,
                                       typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
   Ring k{1}, v{1};
-  int tile = range.end - 1;
-  fill(plan, ops, k, work, Operand::k, tile, range.begin);
-  const auto step = [&](bool first, bool masked) {
+  fill(plan, ops, k, work, Operand::k, walk, walk.first);
+  walk_keys(walk, [&](int position, bool first, bool masked) {
+    const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
     if (plan.barrier_after_wait()) ops.barrier();
-    fill(plan, ops, v, work, Operand::v, tile, range.begin);
+    fill(plan, ops, v, work, Operand::v, walk, position);
     if (first && plan.q_in_registers) ops.load_query(q);
     typename Ops::Scores s;
     ops.scores(s, q, k.read, tile);
     ops.wait(plan.v_pending());
     if (plan.barrier_before_refill()) ops.barrier();
-    fill(plan, ops, k, work, Operand::k, tile - 1, range.begin);
-    if (masked) ops.mask(s, tile);
+    fill(plan, ops, k, work, Operand::k, walk, position + 1);
+    shape_scores(plan, work, ops, s, tile, masked);
     ops.softmax(s, o, rows, first);
     ops.output(o, s, v.read, tile);
-  };
-  step(true, true);  // masking a full tile changes nothing
-  ATTEST_NO_UNROLL
-  for (--tile; tile >= range.full_end; --tile) step(false, true);
-  ATTEST_NO_UNROLL
-  for (; tile >= range.full_begin; --tile) step(false, false);
-  ATTEST_NO_UNROLL
-  for (; tile >= range.begin; --tile) step(false, true);
+  });
 }
 
 /// Two slots or more: the copies of the tile `stages - 1` ahead start as soon as the barrier has freed its slots.
 template <class Plan, class Ops>
-ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops, const TileRange& range,
+ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops, const KeyWalk& walk,
                                     typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
   Ring k{plan.stages}, v{plan.stages};
-  int tile = range.end - 1;
   ATTEST_UNROLL
   for (int ahead = 0; ahead < plan.stages - 1; ++ahead) {
-    fill(plan, ops, k, work, Operand::k, tile - ahead, range.begin);
-    fill(plan, ops, v, work, Operand::v, tile - ahead, range.begin);
+    fill(plan, ops, k, work, Operand::k, walk, walk.first + ahead);
+    fill(plan, ops, v, work, Operand::v, walk, walk.first + ahead);
   }
-  const auto step = [&](bool first, bool masked) {
+  walk_keys(walk, [&](int position, bool first, bool masked) {
+    const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
     if (plan.barrier_after_wait()) ops.barrier();
-    fill(plan, ops, k, work, Operand::k, tile - (plan.stages - 1), range.begin);
-    fill(plan, ops, v, work, Operand::v, tile - (plan.stages - 1), range.begin);
+    fill(plan, ops, k, work, Operand::k, walk, position + plan.stages - 1);
+    fill(plan, ops, v, work, Operand::v, walk, position + plan.stages - 1);
     if (first && plan.q_in_registers) ops.load_query(q);
     typename Ops::Scores s;
     ops.scores(s, q, k.read, tile);
     k.read = k.next(k.read);
-    if (masked) ops.mask(s, tile);
+    shape_scores(plan, work, ops, s, tile, masked);
     ops.softmax(s, o, rows, first);
     if (!plan.merged_wait) {
       ops.wait(plan.v_pending());
@@ -88,33 +111,28 @@ ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops
     }
     ops.output(o, s, v.read, tile);
     v.read = v.next(v.read);
-  };
-  step(true, true);
-  ATTEST_NO_UNROLL
-  for (--tile; tile >= range.full_end; --tile) step(false, true);
-  ATTEST_NO_UNROLL
-  for (; tile >= range.full_begin; --tile) step(false, false);
-  ATTEST_NO_UNROLL
-  for (; tile >= range.begin; --tile) step(false, true);
+  });
 }
 
 template <class Plan, class Ops>
 ATTEST_ROLE void forward(const Plan& plan, const Work& work, Ops& ops) {
-  const TileRange range = plan.range(work);
+  if (!plan.has_rows(work)) return;
+  const KeyWalk walk = plan.walk(plan.range(work), work);
   typename Ops::Query q;
   typename Ops::Output o;
   typename Ops::Rows rows;
   ops.clear(o, rows);
-  if (range.begin < range.end) {
+  if (walk.first < walk.last) {
     ops.copy(Operand::q, 0, work.q_tile, work.q_tile * plan.tile_m, plan.row_limit(Operand::q, work));
     if (plan.stages == 1)
-      forward_single_stage(plan, work, ops, range, q, o, rows);
+      forward_single_stage(plan, work, ops, walk, q, o, rows);
     else
-      forward_multistage(plan, work, ops, range, q, o, rows);
+      forward_multistage(plan, work, ops, walk, q, o, rows);
   } else if (!plan.writes_without_keys(work)) {
     return;
   }
   ops.finish(o, rows);
+  if (plan.num_splits > 1) return ops.store_partial(o, plan.row_limit(Operand::o, work));
   if (plan.staging_needs_barrier())
     ops.barrier();
   else

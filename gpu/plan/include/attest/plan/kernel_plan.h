@@ -8,7 +8,9 @@
 #include <limits>
 
 #include "attest/plan/args.h"
+#include "attest/plan/masks.h"
 #include "attest/plan/portable.h"
+#include "attest/plan/scores.h"
 #include "attest/plan/swizzle.h"
 #include "attest/plan/work.h"
 
@@ -33,6 +35,9 @@ struct KernelPlan {
   int padded_headdim_v = 0;  // likewise V and O
   int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16, copy_bytes_o = 16;  // granule of a copy: 16, 8, 4 or 2
   GridOrder grid_order = GridOrder::tiles_heads_batch;
+  KeyOrder key_order = KeyOrder::descending;
+  int num_splits = 1;  // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
+  bool softcap = false, alibi = false, bias = false, sink = false;
   int exp_instructions = 1;  // a score: 1 where exp2 flushes denormals to zero, 4 where it scales them
   // What a compiler made of this plan, where it is known (0: estimate).
   int known_registers = 0;
@@ -46,6 +51,8 @@ struct KernelPlan {
   constexpr int rows_per_warp() const { return tile_m / num_warps; }
   constexpr int m_blocks() const { return rows_per_warp() / 16; }
   constexpr int chunk_elements() const { return 16 / element_bytes; }
+  constexpr int output_bytes() const { return element_bytes == 1 ? 2 : element_bytes; }
+  constexpr int bytes(Operand x) const { return x == Operand::o ? output_bytes() : element_bytes; }
   constexpr int k_step() const { return 32 / element_bytes; }  // elements of one matrix step: 2 chunks
   static constexpr int round_up(int x, int to) { return (x + to - 1) / to * to; }
   constexpr int columns(Operand x) const {
@@ -109,10 +116,23 @@ struct KernelPlan {
     return end < w.seqlen_k ? end : w.seqlen_k;
   }
   constexpr int key_begin(const Work& w, int row) const { return w.left < 0 ? 0 : row + w.diagonal - w.left; }
-  constexpr bool visible(const Work& w, int row, int key) const {
+  constexpr bool visible(const Work& w, int row, int key) const {  // prefix and documents apart, see RowMask
     return key >= key_begin(w, row) && key < key_end(w, row);
   }
+  constexpr int prefix_end(const Work& w) const { return w.prefix < w.seqlen_k ? w.prefix : w.seqlen_k; }
+  constexpr int document_begin(const Work& w, int row) const {
+    const int document = document_of(w, row);
+    return document == 0 ? 0 : w.document_ends[document - 1];
+  }
+  constexpr int document_end(const Work& w, int row) const {
+    const int document = document_of(w, row);
+    return document < w.num_documents ? w.document_ends[document] : std::numeric_limits<int>::max();
+  }
+  constexpr bool has_rows(const Work& w) const { return w.q_tile * tile_m < w.seqlen_q; }  // else the CTA leaves
   constexpr TileRange range(const Work& w) const { return tile_range(*this, w); }
+  constexpr KeyWalk walk(const TileRange& r, const Work& w) const {
+    return key_walk(r, key_order, w.split, num_splits);
+  }
   constexpr bool writes_without_keys(const Work&) const { return true; }  // O = 0, LSE = -inf where no tile is visited
 
   // ---- limits of memory accesses
@@ -122,10 +142,44 @@ struct KernelPlan {
   constexpr int column_limit(Operand x) const { return valid_columns(x); }
   constexpr bool zero_fills(Operand) const { return true; }  // rows of a tile past the limit
   constexpr ForwardArgs arguments(const ForwardArgs& args) const { return args; }
+  constexpr Work work(const Work& w) const { return w; }  // what a CTA takes its numbers for
+  constexpr std::int64_t offset(std::int64_t index, std::int64_t stride) const { return index * stride; }
   constexpr int kv_head(int head, int nheads, int nheads_k) const { return head / (nheads / nheads_k); }
+
+  /// Row 0 of a head in LSE.
+  constexpr std::int64_t lse_row(const HeadPlace& at) const {
+    return at.packed ? at.head * at.total_q + at.first_row : (at.batch * at.nheads + at.head) * at.seqlen_q;
+  }
+  /// Row 0 of a head in a split's part of the workspace.
+  constexpr std::int64_t partial_row(const HeadPlace& at, int split_index) const {
+    return ((split_index * at.num_batches + at.batch) * at.nheads + at.head) * at.seqlen_q;
+  }
+  constexpr HeadPlace combine_place(const HeadPlace& at) const {
+    return at;
+  }  // what combine() takes a head's place for
+
+  // ---- scores: one factor in the exponent, or, where something modifies them, modified first
+  constexpr bool modifies_scores() const { return softcap || alibi || bias; }
+  constexpr bool masks_first() const { return false; }  // before they are modified
+  constexpr int bias_row_limit(const Work& w) const { return w.seqlen_q; }
+  float score(const ScoreNumbers& n, float dot, int distance, float bias_value) const {
+    float s = dot * n.scale;
+    if (softcap) s = n.softcap * std::tanh(s / n.softcap);
+    if (alibi) s -= n.slope * static_cast<float>(distance);
+    return bias ? s + bias_value : s;
+  }
+  constexpr bool takes_sink(const Work& w) const { return sink && w.split == 0; }
 
   // ---- arithmetic, in fp32 unless said otherwise
   constexpr float scale_log2(float softmax_scale) const { return softmax_scale * 1.44269504088896340736f; }
+  constexpr float score_scale(float softmax_scale, float q_descale, float k_descale) const {
+    return softmax_scale * (q_descale * k_descale);
+  }
+  constexpr float output_scale(float v_descale) const { return v_descale; }
+  /// What the exponents of a row's splits are taken relative to: 0 where none of them saw a key.
+  constexpr float combine_shift(float largest_lse) const {
+    return largest_lse == -std::numeric_limits<float>::infinity() ? 0.0f : largest_lse;
+  }
   constexpr float masked_score() const { return -std::numeric_limits<float>::infinity(); }
   constexpr float lse_of_log2(float log2_sum) const { return log2_sum * 0.693147180559945309417f; }
   constexpr float lse_without_keys() const { return -std::numeric_limits<float>::infinity(); }

@@ -50,7 +50,7 @@ class Behaviour {
 };
 
 template <class Plan>
-class BehaviourOf final : public Behaviour {
+class BehaviourOf : public Behaviour {
  public:
   explicit BehaviourOf(const KernelPlan& plan) : Behaviour(plan) { static_cast<KernelPlan&>(plan_) = plan; }
 

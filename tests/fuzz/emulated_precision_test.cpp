@@ -1,0 +1,87 @@
+// The probes of precision and right kernels of other makes: tensor cores that truncate, partial sums, errors of the
+// exponential, lazy rescaling, tiles in either order.
+#include <gtest/gtest.h>
+
+#include "attest/fuzz/properties.h"
+#include "attest/reference/rounding.h"
+#include "emulated_kernel.h"
+
+namespace attest {
+namespace {
+
+// The emulated kernel behind the interface.
+class EmulatedPlugin : public Kernel {
+ public:
+  explicit EmulatedPlugin(const EmulatedKernel& kernel) : kernel_(kernel) { capability_.name = "emulated"; }
+  const Capability& capability() const override { return capability_; }
+  Numerics numerics(const Case&) const override { return kernel_.numerics(); }
+  std::optional<std::string> unsupported(const Case&) const override { return std::nullopt; }
+  RunReport run(const Case& c, const ForwardArgs& args) override {
+    const Problem& p = c.problem;
+    Inputs inputs{Tensor({p.batch, p.seqlen_q, p.nheads, p.headdim}),
+                  Tensor({p.batch, p.seqlen_k, p.nheads_k, p.headdim}),
+                  Tensor({p.batch, p.seqlen_k, p.nheads_k, p.headdim_v})};
+    const auto each_row = [&](Tensor& t, const TensorRef& ref, auto f) {
+      for (std::int64_t b = 0; b < t.extents[0]; ++b)
+        for (std::int64_t s = 0; s < t.extents[1]; ++s)
+          for (std::int64_t h = 0; h < t.extents[2]; ++h)
+            f(t.values.data() + t.index(b, s, h, 0), t.extents[3],
+              static_cast<std::uint8_t*>(ref.data) +
+                  (b * ref.batch_stride + s * ref.row_stride + h * ref.head_stride) * bytes_of(p.dtype));
+    };
+    const auto read = [&](double* row, std::int64_t n, std::uint8_t* from) { decode_row(p.dtype, from, n, row); };
+    each_row(inputs.q, args.q, read);
+    each_row(inputs.k, args.k, read);
+    each_row(inputs.v, args.v, read);
+    Outputs outputs = kernel_.run(p, inputs);
+    each_row(outputs.o, args.o,
+             [&](double* row, std::int64_t n, std::uint8_t* to) { encode_row(p.dtype, row, n, to); });
+    for (std::size_t n = 0; n < outputs.lse->values.size(); ++n)
+      args.lse[n] = static_cast<float>(outputs.lse->values[n]);
+    return {};
+  }
+
+ private:
+  EmulatedKernel kernel_;
+  Capability capability_;
+};
+
+class PrecisionProbes : public testing::TestWithParam<Dtype> {};
+INSTANTIATE_TEST_SUITE_P(Fuzz, PrecisionProbes, testing::Values(Dtype::bf16, Dtype::fp16, Dtype::fp32),
+                         [](const auto& p) { return std::string(to_string(p.param)); });
+
+TEST_P(PrecisionProbes, AccuseNoMakeOfARightKernel) {
+  std::uint64_t number = 0;
+  for (const Accumulator accumulator : {Accumulator::fused, Accumulator::rounded, Accumulator::tensor_core})
+    for (const bool last_tile_first : {false, true})
+      for (const bool lazy : {false, true}) {
+        EmulatedKernel kernel;
+        kernel.dtype = GetParam();
+        kernel.accumulator = accumulator;
+        kernel.last_tile_first = last_tile_first;
+        kernel.lazy_rescale = lazy;
+        kernel.lse_through_base_2 = number % 3 == 0;
+        kernel.tile = number % 2 == 0 ? 16 : 64;
+        kernel.noise = ++number;
+        Case c;
+        c.problem.dtype = GetParam();
+        c.problem.seqlen_q = 24;
+        c.problem.seqlen_k = 200 + static_cast<std::int64_t>(17 * number);
+        c.problem.causal = number % 2 == 0 ? Causal::bottom_right : Causal::none;
+        if (number % 4 == 1) c.problem.window_left = 90;
+        c.seed = number;
+        EmulatedPlugin plugin(kernel);
+        ForwardBuffers buffers;
+        Trial trial(plugin, buffers, c);
+        for (const std::string_view name : {"accumulator", "weights", "lookup"}) {
+          const Property& property = property_named(name);
+          if (!property.applies(c)) continue;
+          const Verdict verdict = judge(property, trial);
+          EXPECT_EQ(verdict.status, Status::passed)
+              << name << " " << verdict.error_over_budget << " " << command_line(c);
+        }
+      }
+}
+
+}  // namespace
+}  // namespace attest

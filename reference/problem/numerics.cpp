@@ -38,8 +38,10 @@ Numerics flash_numerics(Dtype dtype, int smallest_tile) {
       n.floor_out = 0x1p-126;
       n.a_P = 0x1p-126;
       n.min_normal_P = 0x1p-126;
-      break;
+      return n;
   }
+  n.u_P_backward = n.u_dS = n.u_out;
+  n.a_P_backward = n.a_dS = n.floor_out;
   return n;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "attest/problem/numerics.h"
 #include "attest/problem/problem.h"
+#include "attest/reference/gradients.h"
 #include "attest/reference/inputs.h"
 #include "attest/reference/tensor.h"
 
@@ -26,6 +27,7 @@ struct Truth {
   Tensor o_variance,
       lse_variance;   // of independent rounding errors; empty unless asked for, o_variance also at u_P = 0
   Numerics numerics;  // what the budget was computed from
+  Gradients gradients{}, gradient_bounds{};  // empty until add_gradients()
 };
 
 /// The statistical budget is for continuous zero-mean random inputs only (Distribution::normal).

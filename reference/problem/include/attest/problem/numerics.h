@@ -22,11 +22,17 @@ struct Numerics {
   double floor_out = 0;            // half the spacing of O's subnormals
   double lse_max_roundings = 2;    // of the row maximum on its way into LSE (5 where it goes through base 2)
   double max_P = 1;                // largest P before rounding (2^8 where O is rescaled lazily)
+  // The backward pass: P and dS on their way into a product, and one head's share of dK and dV where the sum over a
+  // group of heads runs over shares that were rounded first.
+  double u_P_backward = 0, a_P_backward = 0x1p-126;
+  double u_dS = 0, a_dS = 0x1p-126;
+  double u_share = 0, floor_share = 0;
 
   friend bool operator==(const Numerics&, const Numerics&) = default;
 };
 
-/// FlashAttention-style: S, O and l in fp32, P rounded to `dtype`, exp2 of a fused multiply-add.
+/// FlashAttention-style: S, O and l in fp32, P rounded to `dtype`, exp2 of a fused multiply-add. Backward: P and dS
+/// rounded to output_dtype(dtype) after S, dP and D in fp32, the softmax_scale on dQ and dK, shares kept in fp32.
 Numerics flash_numerics(Dtype dtype, int smallest_tile = 16);
 
 }  // namespace attest

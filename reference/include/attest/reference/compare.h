@@ -32,7 +32,9 @@ struct Outputs {
   std::optional<Tensor> lse;     // [batch, nheads, seqlen_q, 1], base e; none if the kernel offers none
   std::int64_t unwritten_o = 0;  // elements that still hold the pattern they started with
   std::int64_t unwritten_lse = 0;
-  std::int64_t out_of_bounds = 0;  // bytes changed outside the logical domain
+  std::int64_t out_of_bounds = 0;                     // bytes changed outside the logical domain
+  std::optional<Gradients> gradients{};               // none if the backward was not run
+  std::array<std::int64_t, 5> unwritten_gradients{};  // of dq, dk, dv, dsink, dbias
 };
 
 /// The judgement on one run. `channel`, `element`, `value` and the rest describe the worst offence.
@@ -40,12 +42,12 @@ struct Verdict {
   Status status = Status::passed;
   std::string
       rule;  // "worst case", "statistical row", "statistical block", "nan", ... the rule that failed or came nearest
-  std::string channel;                    // "o" or "lse"
+  std::string channel;                    // "o", "lse", "dq", "dk", "dv", "dsink" or "dbias"
   std::array<std::int64_t, 4> element{};  // in the channel's own extents
   double value = 0, expected = 0, bound = 0;
   double error_over_budget = 0;  // the largest seen over every rule; above 1 fails
   std::string numerics;          // the name of the Numerics the budget came from
-  std::string visible_keys;      // of the worst element's row, as ranges: "0-63, 70"
+  std::string visible_keys;      // of the worst element's row, as ranges: "0-63, 70"; of dk and dv the queries
   std::string detail;            // one line for a person
 };
 
@@ -57,7 +59,9 @@ struct RuleFinding {
   std::int64_t judged = 0, over = 0;  // rows (blocks of rows for "statistical block") it judged, and found over budget
 };
 
-/// In this order: shape, out-of-domain writes, unwritten elements, NaN and Inf masks, then the bounds of both channels.
+/// In this order: shape, out-of-domain writes, unwritten elements, NaN and Inf masks, then the bounds, each in every
+/// channel that `outputs` has. Gradients need a truth that has been through add_gradients(); queries and keys past a
+/// batch entry's lengths are not judged.
 /// `findings`, if given, receives every rule on bounds that was reached; none where an earlier check failed.
 Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outputs,
                 std::vector<RuleFinding>* findings = nullptr);

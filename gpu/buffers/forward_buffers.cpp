@@ -2,38 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "attest/problem/error.h"
+#include "run_kernel.h"
 
 namespace attest {
 namespace {
-
-std::int64_t count_both(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
-  std::vector<std::int64_t> both;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
-  return static_cast<std::int64_t>(both.size());
-}
-
-void append(RunReport& to, const RunReport& from) {
-  for (const std::string& hazard : from.hazards)
-    if (std::find(to.hazards.begin(), to.hazards.end(), hazard) == to.hazards.end()) to.hazards.push_back(hazard);
-}
-
-RunReport run_kernel(Kernel& kernel, const Case& c, const ForwardArgs& args) {
-  try {
-    return kernel.run(c, args);
-  } catch (const InvalidInput&) {  // the user's, such as a plan that makes no kernel
-    throw;
-  } catch (const std::exception& error) {
-    throw KernelThrew(error.what());
-  } catch (...) {
-    throw KernelThrew("an exception that is no std::exception");
-  }
-}
 
 std::vector<std::int64_t> sums_of(const std::vector<std::int64_t>& lengths) {
   return lengths.empty() ? std::vector<std::int64_t>{} : cumulative(lengths);
@@ -119,24 +95,30 @@ void ForwardBuffers::restore_inputs() {
 }
 
 std::int64_t ForwardBuffers::take_out_of_bounds() {
-  std::int64_t bytes = q_.changed() + k_.changed() + v_.changed() + o_.changed_outside() + lse_.changed_outside();
+  return inputs_changed() + o_.changed_outside() + lse_.changed_outside();
+}
+
+std::int64_t ForwardBuffers::inputs_changed() const {
+  std::int64_t bytes = q_.changed() + k_.changed() + v_.changed();
   if (has_bias_) bytes += bias_.changed();
   for (const ListMemory& list : lists_) bytes += list.changed();
   return bytes;
 }
 
 ForwardRun ForwardBuffers::run(Kernel& kernel, const Case& c, const Inputs& inputs) {
-  const ForwardArgs args = lay_out(c, inputs);
+  args_ = lay_out(c, inputs);
+  const auto call = [&] { return kernel.run(c, args_); };
   const bool offers_lse = kernel.capability().offers_lse;
   fill_outputs(false);
 
   ForwardRun run;
-  run.report = run_kernel(kernel, c, args);
+  run.report = run_kernel(call);
   run.outputs.o = o_.gather();
   const std::vector<std::int64_t> o_left = o_.pattern_left();
   std::vector<std::int64_t> lse_left;
   if (offers_lse) {
-    run.outputs.lse = lse_.gather();
+    lse_as_written_ = lse_.gather();
+    run.outputs.lse = lse_as_written_;
     const double to_base_e = std::log(kernel.capability().lse_base);
     if (to_base_e != 1)
       for (double& value : run.outputs.lse->values) value *= to_base_e;
@@ -147,7 +129,7 @@ ForwardRun ForwardBuffers::run(Kernel& kernel, const Case& c, const Inputs& inpu
 
   restore_inputs();
   fill_outputs(true);
-  append(run.report, run_kernel(kernel, c, args));
+  append(run.report, run_kernel(call));
   run.outputs.unwritten_o = count_both(o_left, o_.pattern_left());
   if (offers_lse) run.outputs.unwritten_lse = count_both(lse_left, lse_.pattern_left());
   run.outputs.out_of_bounds = std::max(run.outputs.out_of_bounds, take_out_of_bounds());

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <stdexcept>
+#include <vector>
 
 #include "attest/gpu/kernel.h"
 #include "attest/gpu/tensor_memory.h"
@@ -37,15 +38,28 @@ class ForwardBuffers {
   /// Throws KernelThrew.
   ForwardRun run(Kernel& kernel, const Case& c, const Inputs& inputs);
 
+  /// run(), and then the kernel's backward on the O and LSE that its forward left: inputs now, with NaN around them.
+  /// The gradients start as patterns and are judged like O; every element of dsink and dbias counts as one to be
+  /// written. For kernels that offer gradients, on cases with inputs.dout.
+  ForwardRun run_backward(Kernel& kernel, const Case& c, const Inputs& inputs);
+
  private:
   ForwardArgs lay_out(const Case& c, const Inputs& inputs);
   void lay_out_bias(const Case& c, const Tensor& bias, ForwardArgs& args);
+  BackwardArgs lay_out_backward(const Case& c, const Inputs& inputs, const Tensor& o);
+  std::int64_t take_out_of_bounds_of_backward();
   void fill_outputs(bool flipped);
   void restore_inputs();
+  std::int64_t inputs_changed() const;
   std::int64_t take_out_of_bounds();
 
   TensorMemory q_, k_, v_, o_, lse_, bias_;
   bool has_bias_ = false;
+  ForwardArgs args_;       // of the last run
+  Tensor lse_as_written_;  // by it, in the kernel's base
+  TensorMemory dout_;
+  std::array<TensorMemory, 5> gradients_;  // dq, dk, dv, dsink, dbias
+  std::vector<std::size_t> asked_;         // of these, the ones that the case has
   enum List { cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, alibi_slopes, sink, q_descale, k_descale, v_descale };
   std::array<ListMemory, 9> lists_;
 };

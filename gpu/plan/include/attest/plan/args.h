@@ -43,7 +43,7 @@ struct BackwardArgs {
   TensorRef dout;          // as o
   TensorRef dq, dk, dv;    // as q, k, v, but never paged; written
   float* dsink = nullptr;  // [nheads], written where there is a sink
-  float* dbias = nullptr;  // as bias, by its strides, written where there is a bias
+  float* dbias = nullptr;  // as bias, by its strides, every element written where there is a bias
 };
 
 }  // namespace attest

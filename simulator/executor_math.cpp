@@ -106,6 +106,7 @@ void Executor::finish(Warp& warp) {
     const auto i = static_cast<std::size_t>(r);
     const auto& s = warp.sums[i];
     float sum = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+    const float keys_sum = sum;
     float top = warp.max[i] * scale_log2_, factor = 1;
     if (sink) {
       const float sink_log2 = cta_->score.sink * log2_e, keys = top;
@@ -113,7 +114,9 @@ void Executor::finish(Warp& warp) {
       factor = keys == -infinity ? 1.0f : std::exp2(keys - top);
       sum = sum * factor + std::exp2(sink_log2 - top);
     }
-    warp.lse[i] = sum == 0 ? behaviour_.lse_without_keys() : behaviour_.lse_of_log2(top + std::log2(sum));
+    warp.lse[i] = sum == 0                ? behaviour_.lse_without_keys()
+                  : sink && keys_sum == 0 ? cta_->score.sink
+                                          : behaviour_.lse_of_log2(top + std::log2(sum));
     const float inverse = sum == 0 ? 0.0f : factor / sum * output_scale;
     float* o = row_of(warp.output.data(), r, columns);
     for (int c = 0; c < columns; ++c) o[c] *= inverse;

@@ -21,6 +21,7 @@ struct Undescribed {
 Undescribed undescribed(const Case& c) {
   const Problem& p = c.problem;
   const std::pair<bool, Undescribed> fields[] = {
+      {is_fp8(p.dtype), {"dtype", "8-bit inputs"}},
       {p.prefix != 0, {"prefix", "a prefix"}},
       {!p.documents.empty(), {"documents", "documents"}},
       {p.softcap != 0, {"softcap", "a softcap"}},

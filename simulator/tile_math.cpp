@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "fp8.h"
+
 namespace attest::tile_math {
 namespace {
 
@@ -41,10 +43,20 @@ void store8(Dtype dtype, __m256 x, std::uint8_t* to) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), half);
 }
 
+const std::array<float, 256>& values_of(Dtype dtype) {
+  static const std::array<float, 256> e4m3 = fp8_values(Dtype::fp8_e4m3), e5m2 = fp8_values(Dtype::fp8_e5m2);
+  return dtype == Dtype::fp8_e4m3 ? e4m3 : e5m2;
+}
+
 }  // namespace
 
 void load(Dtype dtype, const void* from, int n, float* to) {
   const auto* bytes = static_cast<const std::uint8_t*>(from);
+  if (is_fp8(dtype)) {
+    const std::array<float, 256>& values = values_of(dtype);
+    for (int i = 0; i < n; ++i) to[i] = values[bytes[i]];
+    return;
+  }
   const auto size = static_cast<std::size_t>(bytes_of(dtype));
   int i = 0;
   for (; i + 8 <= n; i += 8) _mm256_storeu_ps(to + i, load8(dtype, bytes + static_cast<std::size_t>(i) * size));
@@ -58,6 +70,11 @@ void load(Dtype dtype, const void* from, int n, float* to) {
 
 void store(Dtype dtype, const float* from, int n, void* to) {
   auto* bytes = static_cast<std::uint8_t*>(to);
+  if (is_fp8(dtype)) {
+    const Fp8Format& format = fp8_format(dtype);
+    for (int i = 0; i < n; ++i) bytes[i] = encode_fp8(format, round_fp8(format, from[i]));
+    return;
+  }
   const auto size = static_cast<std::size_t>(bytes_of(dtype));
   int i = 0;
   for (; i + 8 <= n; i += 8) store8(dtype, _mm256_loadu_ps(from + i), bytes + static_cast<std::size_t>(i) * size);
@@ -71,6 +88,11 @@ void store(Dtype dtype, const float* from, int n, void* to) {
 
 void round(Dtype dtype, float* x, int n) {
   if (dtype == Dtype::fp32) return;
+  if (is_fp8(dtype)) {
+    const Fp8Format& format = fp8_format(dtype);
+    for (int i = 0; i < n; ++i) x[i] = round_fp8(format, x[i]);
+    return;
+  }
   alignas(32) std::uint8_t bits[16];
   for (int i = 0; i < n; i += 8) {
     store8(dtype, _mm256_loadu_ps(x + i), bits);

@@ -41,6 +41,7 @@ const BadInput bad_inputs[] = {
     {{"predict", "--batch"}, 2, "batch: nothing follows --batch, which takes one value"},
     {{"predict", "--dtype", "--causal"}, 2, "dtype: '--causal' is a flag, where a value was expected"},
     {{"predict", "--bias", "11qk"}, 77, "bias: the cost models do not describe a bias"},
+    {{"predict", "--dtype", "fp8_e4m3"}, 77, "dtype: the cost models do not describe 8-bit inputs"},
     {{"predict", "--backward"}, 77, "backward: the cost models do not describe the backward"},
     {{"check", "--dry-run=yes"}, 2, "dry_run: 'yes' is a value, and --dry-run takes none"},
     {{"predict", "--json", ""}, 2, "json: '' is neither a file nor -"},
@@ -131,7 +132,10 @@ const BadInput bad_inputs[] = {
     {{"fuzz", "--kernel", "gpu"}, 2, "kernel: 'gpu' is none of cpu, mutant; did you mean cpu?"},
     {{"fuzz", "--kernel", "cpu:tile_q=64"},
      2,
-     "kernel: 'tile_q=64' sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait"},
+     "kernel: 'tile_q=64' sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait, "
+     "order, "
+     "grid"},
+    {{"check", "--kernel", "cpu:tile_m=64,tile_m=64"}, 2, "kernel: 'tile_m=64' sets tile_m again"},
     {{"check", "--kernel", "cpu:tile_m=3"},
      2,
      "kernel: tile_m=3,tile_n=128,warps=2,stages=1 makes no kernel: tile_m is no multiple of 16 rows a warp, up to "

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "attest/plan/catalog.h"
 #include "lane_machine.h"
 
 namespace attest {
@@ -22,6 +23,7 @@ struct Ints {  // a tile in global memory
   long at(int r, int c) const {
     if (r >= rows || c >= columns) return 0;
     const auto* from = &bytes[static_cast<std::size_t>((r * columns + c) * element_bytes)];
+    if (element_bytes == 1) return static_cast<std::int8_t>(*from);
     if (element_bytes == 2) {
       std::int16_t x;
       std::memcpy(&x, from, 2);
@@ -46,7 +48,7 @@ void check_plan(const KernelPlan& plan, int queries, int keys) {
   Ints q = random_tile(queries, plan.headdim, plan.element_bytes, random);
   Ints k = random_tile(keys, plan.headdim, plan.element_bytes, random);
   Ints v = random_tile(keys, plan.headdim_v, plan.element_bytes, random);
-  Ints o(queries, plan.headdim_v, plan.element_bytes);
+  Ints o(queries, plan.headdim_v, plan.output_bytes());
   std::fill(o.bytes.begin(), o.bytes.end(), std::uint8_t{0x55});
 
   std::vector<std::uint8_t> smem(plan.smem_bytes(), 0xee);
@@ -91,9 +93,9 @@ void check_plan(const KernelPlan& plan, int queries, int keys) {
     for (int j = 0; j < keys; ++j)
       for (int d = 0; d < plan.headdim; ++d) scores[static_cast<std::size_t>(j)] += q.at(i, d) * k.at(j, d);
     for (int c = 0; c < plan.headdim_v; ++c) {
-      long sum = 0;
+      long sum = 0;  // of 8-bit scores where inputs are: these stay far below 128
       for (int j = 0; j < keys; ++j) sum += scores[static_cast<std::size_t>(j)] * v.at(j, c);
-      ASSERT_EQ(o.at(i, c), plan.element_bytes == 2 ? static_cast<std::int16_t>(sum) : sum)
+      ASSERT_EQ(o.at(i, c), plan.output_bytes() == 2 ? static_cast<std::int16_t>(sum) : sum)
           << "row " << i << " column " << c;
     }
   }
@@ -104,8 +106,10 @@ class Lanes : public testing::TestWithParam<std::tuple<int, int>> {};
 TEST_P(Lanes, GiveTheTileProduct) {
   const auto [headdim, element_bytes] = GetParam();
   for (const int headdim_v : {headdim, 64, 24})
-    for (const auto& [tile_m, tile_n, warps] : {std::tuple{16, 16, 1}, {64, 32, 4}, {96, 48, 3}, {64, 16, 2}})
+    for (const auto& [tile_m, tile_n, warps] :
+         {std::tuple{16, 16, 1}, {64, 32, 4}, {96, 48, 3}, {64, 16, 2}, {32, 96, 1}})
       for (const bool swizzled : {true, false}) {
+        if (tile_n % (32 / element_bytes) != 0) continue;
         KernelPlan plan{.headdim = headdim,
                         .headdim_v = headdim_v,
                         .element_bytes = element_bytes,
@@ -115,13 +119,10 @@ TEST_P(Lanes, GiveTheTileProduct) {
                         .stages = warps % 2 + 1,
                         .q_in_registers = warps == 4,
                         .swizzled = swizzled};
-        const auto granule = [&](int dim) {
-          int bytes = 16;
-          while (dim * element_bytes % bytes != 0) bytes /= 2;
-          return bytes;
-        };
-        plan.copy_bytes_q = plan.copy_bytes_k = granule(headdim);
-        plan.copy_bytes_v = plan.copy_bytes_o = granule(headdim_v);
+        const auto granule = [](int bytes) { return copy_granule(bytes); };
+        plan.copy_bytes_q = plan.copy_bytes_k = granule(headdim * element_bytes);
+        plan.copy_bytes_v = granule(headdim_v * element_bytes);
+        plan.copy_bytes_o = granule(headdim_v * plan.output_bytes());
         SCOPED_TRACE(testing::Message() << "d " << headdim << " dv " << headdim_v << " tile " << tile_m << "x" << tile_n
                                         << " warps " << warps);
         check_plan(plan, tile_m, tile_n);          // whole tiles
@@ -131,7 +132,7 @@ TEST_P(Lanes, GiveTheTileProduct) {
 
 INSTANTIATE_TEST_SUITE_P(HeadDims, Lanes,
                          testing::Combine(testing::Values(1, 8, 16, 40, 64, 72, 96, 100, 129, 256),
-                                          testing::Values(2, 4)));
+                                          testing::Values(1, 2, 4)));
 
 TEST(Fragment, MapsAreThoseOfTheIsa) {
   for (int lane = 0; lane < 32; ++lane) {
@@ -149,6 +150,14 @@ TEST(Fragment, MapsAreThoseOfTheIsa) {
       EXPECT_EQ(b_element16(lane, i / 2, i % 2).col, group);
       EXPECT_EQ(a_element32(lane, i).row, i % 2 == 0 ? group : group + 8);
       EXPECT_EQ(a_element32(lane, i).col, i < 2 ? in_group : in_group + 4);
+    }
+    for (int i = 0; i < 16; ++i) {  // a0..a15 of .e4m3 m16n8k32
+      EXPECT_EQ(a_element8(lane, i / 4, i % 4).row, (i % 8) < 4 ? group : group + 8);
+      EXPECT_EQ(a_element8(lane, i / 4, i % 4).col, in_group * 4 + (i & 3) + (i >= 8 ? 16 : 0));
+    }
+    for (int i = 0; i < 8; ++i) {  // b0..b7
+      EXPECT_EQ(b_element8(lane, i / 4, i % 4).row, in_group * 4 + (i & 3) + (i >= 4 ? 16 : 0));
+      EXPECT_EQ(b_element8(lane, i / 4, i % 4).col, group);
     }
     for (int i = 0; i < 2; ++i) EXPECT_EQ(b_element32(lane, i).row, in_group + 4 * i);
   }

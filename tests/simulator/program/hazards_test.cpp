@@ -18,7 +18,7 @@ std::vector<KernelPlan> plans() {
       for (const bool q_in_registers : {false, true})
         for (const int warps : {1, 2, 4})
           for (const int headdim_v : {64, 32, 96})
-            for (const int element_bytes : {2, 4}) {
+            for (const int element_bytes : {1, 2, 4}) {
               KernelPlan plan{.headdim = 64,
                               .headdim_v = headdim_v,
                               .element_bytes = element_bytes,

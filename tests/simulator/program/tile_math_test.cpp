@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Core>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "attest/reference/rounding.h"
 
 namespace attest {
 namespace {
@@ -24,11 +27,46 @@ TEST(TileMath, RoundsAsTheFormatsDo) {
   EXPECT_TRUE(std::isnan(nan[0]));
 }
 
+// The reference rounds in float64 and knows nothing of this: every value, everything between two, and what saturates.
+TEST(TileMath, EightBitConversionsAreTheReferences) {
+  for (const Dtype dtype : {Dtype::fp8_e4m3, Dtype::fp8_e5m2}) {
+    const auto check = [&](float x) {
+      std::uint8_t bits;
+      tile_math::store(dtype, &x, 1, &bits);
+      float back, rounded[8] = {x};
+      tile_math::load(dtype, &bits, 1, &back);
+      tile_math::round(dtype, rounded, 8);
+      ASSERT_EQ(bits, encode(dtype, x)) << to_string(dtype) << " " << x;
+      if (std::isnan(x)) {
+        ASSERT_TRUE(std::isnan(back) && std::isnan(rounded[0]));
+        return;
+      }
+      ASSERT_EQ(back, static_cast<float>(decode(dtype, bits))) << to_string(dtype) << " " << x;
+      ASSERT_EQ(rounded[0], back) << to_string(dtype) << " " << x;
+    };
+    for (std::uint32_t bits = 0; bits < 256; ++bits) {
+      const auto byte = static_cast<std::uint8_t>(bits);
+      float value;
+      tile_math::load(dtype, &byte, 1, &value);
+      const double exact = decode(dtype, bits);
+      ASSERT_TRUE(value == exact || (std::isnan(value) && std::isnan(exact))) << bits;
+    }
+    for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 0x1fffb)
+      check(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    for (std::uint32_t bits = 0; bits < 0x7e; ++bits) {
+      const auto low = static_cast<float>(decode(dtype, bits)), high = static_cast<float>(decode(dtype, bits + 1));
+      if (!std::isfinite(low) || !std::isfinite(high)) continue;
+      const float middle = low + (high - low) / 2;
+      for (const float x : {middle, std::nextafter(middle, low), std::nextafter(middle, high)}) check(x), check(-x);
+    }
+  }
+}
+
 TEST(TileMath, LoadsAndStoresRaggedRows) {
-  for (const Dtype dtype : {Dtype::fp16, Dtype::bf16, Dtype::fp32})
+  for (const Dtype dtype : all_dtypes)
     for (int n = 0; n <= 19; ++n) {
       std::vector<float> x(static_cast<std::size_t>(n) + 1, 77.0f), back = x;
-      for (int i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i - 5);
+      for (int i = 0; i < n; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i % 13 - 5);
       std::vector<std::uint8_t> raw(static_cast<std::size_t>(n * bytes_of(dtype)) + 4, 0xab);
       tile_math::store(dtype, x.data(), n, raw.data());
       EXPECT_EQ(raw[static_cast<std::size_t>(n * bytes_of(dtype))], 0xab) << "wrote past the row";

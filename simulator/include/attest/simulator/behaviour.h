@@ -1,5 +1,6 @@
 // A plan's decisions behind one interface, so that the executor is compiled once and a planted bug costs a few lines.
 #pragma once
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -84,8 +85,9 @@ class BehaviourOf : public Behaviour {
   float lse_without_keys() const override { return plan_.lse_without_keys(); }
   void modify(const Work& work, const ScoreNumbers& numbers, int row, int key0, const float* bias, float* scores,
               int n) const override {
+    const auto tanh = [](float x) { return std::tanh(x); };
     for (int j = 0; j < n; ++j)
-      scores[j] = plan_.score(numbers, scores[j], std::abs(row + work.diagonal - (key0 + j)), bias[j]);
+      scores[j] = plan_.score(numbers, scores[j], std::abs(row + work.diagonal - (key0 + j)), bias[j], tanh);
   }
   void mask(const Work& work, int row, int key0, float* scores, int n) const override {
     const RowMask<Plan> seen(plan_, work, row);

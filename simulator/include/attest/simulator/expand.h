@@ -82,6 +82,7 @@ class HostInstructions {
   void load_words(Operand x, Fragment&, const Lanes (&lane)[4], std::uint32_t step_xor, std::uint32_t step_add) {
     for (const Lanes& part : lane) sink_.shared(access(SharedAccess::Kind::load_word, x, 4, part, step_xor, step_add));
   }
+  void part_columns(Fragment&) {}
   void mma_scores(Scores&, int, int, const Fragment&, const Fragment&, bool) { sink_.matrix_step(); }
   void mma_output(Output&, int, int, const Fragment&, const Fragment&) { sink_.matrix_step(); }
   void probability(Fragment&, const Scores&, int, int) {}
@@ -89,7 +90,7 @@ class HostInstructions {
     sink_.shared(access(SharedAccess::Kind::stage, Operand::o, stage_bytes, lane, step_xor, step_add));
   }
 
-  int stage_bytes = 4;  // a pair of outputs
+  int stage_bytes = 4;  // a pair of outputs, or two
 
  private:
   static SharedAccess access(SharedAccess::Kind kind, Operand x, int bytes, const Lanes& lane, std::uint32_t step_xor,
@@ -142,7 +143,7 @@ void expand(const Plan& plan, const Work& work, const Step& step, int warp, Sink
       emit_output(plan, ins, fragment_lanes(plan, ins), o, s, step.slot);
       break;
     case Step::Kind::stage:
-      ins.stage_bytes = 2 * plan.element_bytes;
+      ins.stage_bytes = plan.element_bytes == 1 ? 8 : 2 * plan.element_bytes;
       emit_stage(plan, ins, fragment_lanes(plan, ins), o);
       break;
     case Step::Kind::store:

@@ -7,7 +7,7 @@
 
 namespace attest::tile_math {
 
-/// `n` elements of `dtype` at `from`, as fp32, and back (round to nearest even).
+/// `n` elements of `dtype` at `from`, as fp32, and back (round to nearest even; 8-bit formats saturate).
 void load(Dtype dtype, const void* from, int n, float* to);
 void store(Dtype dtype, const float* from, int n, void* to);
 /// Rounds `n` values (a multiple of 8) to `dtype` and back to fp32.

@@ -11,10 +11,10 @@
 
 namespace attest {
 
-/// The widest copy of 16, 8, 4 or 2 bytes that divides `alignment_bytes`.
+/// The widest copy of 16, 8, 4, 2 or 1 bytes that divides `alignment_bytes`.
 constexpr int copy_granule(std::int64_t alignment_bytes) {
   int bytes = 16;
-  while (bytes > 2 && alignment_bytes % bytes != 0) bytes /= 2;
+  while (bytes > 1 && alignment_bytes % bytes != 0) bytes /= 2;
   return bytes;
 }
 
@@ -28,15 +28,15 @@ constexpr TensorRef strides_of(const Layout& layout, std::int64_t seqlen, std::i
 /// `plan` with the copies that these tensors allow: a granule divides a row, every stride and the base.
 constexpr KernelPlan with_granules(KernelPlan plan, const TensorRef& q, const TensorRef& k, const TensorRef& v,
                                    const TensorRef& o, const std::array<std::int64_t, 4>& base_bytes) {
-  const auto granule = [&](const TensorRef& t, int dim, std::int64_t base) {
+  const auto granule = [](const TensorRef& t, int dim, int element_bytes, std::int64_t base) {
     const std::int64_t elements =
         std::gcd(std::gcd(t.batch_stride, t.row_stride), std::gcd(t.head_stride, std::int64_t{dim}));
-    return copy_granule(std::gcd(elements * plan.element_bytes, base));
+    return copy_granule(std::gcd(elements * element_bytes, base));
   };
-  plan.copy_bytes_q = granule(q, plan.headdim, base_bytes[0]);
-  plan.copy_bytes_k = granule(k, plan.headdim, base_bytes[1]);
-  plan.copy_bytes_v = granule(v, plan.headdim_v, base_bytes[2]);
-  plan.copy_bytes_o = granule(o, plan.headdim_v, base_bytes[3]);
+  plan.copy_bytes_q = granule(q, plan.headdim, plan.element_bytes, base_bytes[0]);
+  plan.copy_bytes_k = granule(k, plan.headdim, plan.element_bytes, base_bytes[1]);
+  plan.copy_bytes_v = granule(v, plan.headdim_v, plan.element_bytes, base_bytes[2]);
+  plan.copy_bytes_o = granule(o, plan.headdim_v, plan.output_bytes(), base_bytes[3]);
   return plan;
 }
 
@@ -44,10 +44,11 @@ constexpr KernelPlan with_granules(KernelPlan plan, const TensorRef& q, const Te
 constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
   const Problem& p = c.problem;
   const std::int64_t base = c.layout.base_offset * plan.element_bytes;
+  const std::int64_t base_o = c.layout.base_offset * plan.output_bytes();
   return with_granules(plan, strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim),
                        strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim),
                        strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v),
-                       strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v), {base, base, base, base});
+                       strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v), {base, base, base, base_o});
 }
 
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
@@ -96,7 +97,8 @@ constexpr KernelPlan attest_plan(const Problem& p, std::uint32_t max_smem_bytes)
     plan.q_in_registers = true;
   }
   if (plan.smem_bytes() > max_smem_bytes) plan.tile_m = 64, plan.num_warps = 4;
-  while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 16) plan.tile_n /= 2;
+  while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 32) plan.tile_n /= 2;
+  if (plan.smem_bytes() > max_smem_bytes && plan.element_bytes > 1) plan.tile_n = 16;
   return plan;
 }
 

@@ -1,5 +1,5 @@
-// Which element of a tile each lane of a warp holds or points at: ldmatrix.x4, mma.m16n8k16 (16-bit elements) and
-// mma.m16n8k8 (32-bit), from the PTX ISA's sections on both instructions.
+// Which element of a tile each lane of a warp holds or points at: ldmatrix.x4, mma.m16n8k16 (16-bit elements),
+// mma.m16n8k8 (32-bit) and mma.m16n8k32 (8-bit), from the PTX ISA's sections on these instructions.
 #pragma once
 #include "attest/plan/swizzle.h"
 
@@ -24,6 +24,13 @@ constexpr Cell b_transposed_cell(int lane) { return {lane & 15, lane >> 4}; }
 /// for the hardware's k = t and t + 4, so that P's accumulator layout is its operand layout.
 constexpr Element b_word(int lane, int reg) { return {2 * (lane & 3) + (reg & 1), 8 * (reg >> 1) + (lane >> 2)}; }
 
+/// 32 keys x 1 chunk of 8-bit V, transposed as if pairs of columns were one element: no load transposes bytes. Register
+/// i of lane 4g + t then holds columns 2g and 2g + 1 of keys 8i + 2t and 8i + 2t + 1, and a byte permutation of
+/// registers (0, 1) and (2, 3) gives four keys of one column: the B operand of the even columns, and that of the odd
+/// ones. The hardware's keys 4t to 4t + 3 of either half are the tile's 2t, 2t + 1, 8 + 2t, 9 + 2t, which is how P's
+/// accumulators lie, so that these become its operand registers without a shuffle.
+constexpr Cell b_bytes_cell(int lane) { return {lane, 0}; }
+
 // ---- operands and accumulators of a matrix step
 
 /// Accumulator e (0..3) of an m16n8 block.
@@ -38,5 +45,12 @@ constexpr Element b_element16(int lane, int j, int h) { return {2 * (lane & 3) +
 constexpr Element a_element32(int lane, int j) { return {(lane >> 2) + 8 * (j & 1), (lane & 3) + 4 * (j >> 1)}; }
 /// B register j, m16n8k8.
 constexpr Element b_element32(int lane, int j) { return {(lane & 3) + 4 * j, lane >> 2}; }
+
+/// Byte h of A register j, m16n8k32.
+constexpr Element a_element8(int lane, int j, int h) {
+  return {(lane >> 2) + 8 * (j & 1), 4 * (lane & 3) + 16 * (j >> 1) + h};
+}
+/// Byte h of B register j, m16n8k32.
+constexpr Element b_element8(int lane, int j, int h) { return {4 * (lane & 3) + 16 * j + h, lane >> 2}; }
 
 }  // namespace attest

@@ -5,8 +5,10 @@
 //   Lanes, lanes(f)         a number a lane: f(lane)
 //   copy(x, granule)        global to shared, asynchronous where the granule is 4 bytes or more
 //   load_matrix<transposed> ldmatrix.x4;   load_words: 4 words a lane
+//   part_columns(f)         four byte permutations: f = even columns' operand, then odd ones' (see b_bytes_cell)
 //   mma_scores, mma_output  one 16 x 16 block of S or O, one matrix step
-//   stage                   a pair of O's accumulators to shared memory;   store: shared memory to global
+//   stage                   a pair of O's accumulators to shared memory, or of two blocks' pairs with 8-bit inputs
+//   store                   shared memory to global
 #pragma once
 #include "attest/plan/fragment.h"
 #include "attest/plan/kernel_plan.h"
@@ -82,16 +84,17 @@ ATTEST_ROLE FragmentLanes<Ins> fragment_lanes(const Plan& plan, const Ins& ins) 
       return layout.lane_part({e.row, e.col / 4}) + static_cast<std::uint32_t>(e.col % 4) * 4;
     });
   };
-  const auto pair = [&] {  // a lane's two accumulators of a row
+  const auto pair = [&] {  // a lane's two accumulators of a row, or four of even and odd columns
     const auto layout = plan.layout(Operand::o);
     return ins.lanes([&](int lane) {
-      const int byte = accumulator(lane, 0).col * plan.element_bytes;
+      const int byte = plan.element_bytes == 1 ? 8 * (lane & 3) : accumulator(lane, 0).col * plan.element_bytes;
       return layout.lane_part({accumulator(lane, 0).row, byte / 16}) + static_cast<std::uint32_t>(byte % 16);
     });
   };
   return {part(Operand::q, a_cell),
           part(Operand::k, b_cell),
-          part(Operand::v, b_transposed_cell),
+          part(Operand::v,
+               [&](int lane) { return plan.element_bytes == 1 ? b_bytes_cell(lane) : b_transposed_cell(lane); }),
           {word(0), word(1), word(2), word(3)},
           pair()};
 }
@@ -130,7 +133,7 @@ ATTEST_ROLE void emit_scores(const Plan& plan, Ins& ins, const FragmentLanes<Ins
 template <class Plan, class Ins, class Output, class Scores>
 ATTEST_ROLE void emit_output(const Plan& plan, Ins& ins, const FragmentLanes<Ins>& at, Output& o, Scores& s, int slot) {
   const auto layout = plan.layout(Operand::v);
-  const int keys = plan.k_step();  // 16 keys of 16-bit elements, 8 of 32-bit
+  const int keys = plan.k_step();  // 16 keys of 16-bit elements, 8 of 32-bit, 32 of 8-bit
   const int chunks = 16 / plan.chunk_elements();
   ATTEST_UNROLL
   for (int step = 0; step < plan.tile_n / keys; ++step) {
@@ -141,10 +144,10 @@ ATTEST_ROLE void emit_output(const Plan& plan, Ins& ins, const FragmentLanes<Ins
     for (int d = 0; d < plan.columns(Operand::v) / 16; ++d) {
       typename Ins::Fragment b;
       const std::uint32_t add = plan.base(Operand::v, slot) + layout.step_add(keys * step, chunks * d);
-      if (plan.element_bytes == 2)
+      if (plan.element_bytes <= 2)
         ins.template load_matrix<true>(Operand::v, b, at.v, layout.step_xor(chunks * d), add);
-      else
-        ins.load_words(Operand::v, b, at.v_words, layout.step_xor(chunks * d), add);
+      if (plan.element_bytes == 1) ins.part_columns(b);
+      if (plan.element_bytes == 4) ins.load_words(Operand::v, b, at.v_words, layout.step_xor(chunks * d), add);
       ATTEST_UNROLL
       for (int m = 0; m < plan.m_blocks(); ++m) ins.mma_output(o, m, d, p.at(m), b);
     }
@@ -156,16 +159,17 @@ template <class Plan, class Ins, class Output>
 ATTEST_ROLE void emit_stage(const Plan& plan, Ins& ins, const FragmentLanes<Ins>& at, const Output& o) {
   const auto layout = plan.layout(Operand::o);
   const int row0 = ins.warp() * plan.rows_per_warp();
-  const int chunks_of_8 =
-      8 / plan.chunk_elements();  // an 8-column block is one chunk of 16-bit elements, two of 32-bit
+  // columns staged at once, and their chunks: a block of 8 is one chunk of 16-bit elements, two of 32-bit; with 8-bit
+  // inputs two blocks lie interleaved in 16 columns of 16 bits
+  const int columns = plan.element_bytes == 1 ? 16 : 8, chunks = columns * plan.output_bytes() / 16;
   ATTEST_UNROLL
   for (int m = 0; m < plan.m_blocks(); ++m) {
     ATTEST_UNROLL
-    for (int d = 0; d < plan.columns(Operand::o) / 8; ++d) {
+    for (int d = 0; d < plan.columns(Operand::o) / columns; ++d) {
       ATTEST_UNROLL
       for (int half = 0; half < 2; ++half)
-        ins.stage(o, m, d, half, at.o, layout.step_xor(chunks_of_8 * d),
-                  plan.base(Operand::o, 0) + layout.step_add(row0 + 16 * m + 8 * half, chunks_of_8 * d));
+        ins.stage(o, m, d, half, at.o, layout.step_xor(chunks * d),
+                  plan.base(Operand::o, 0) + layout.step_add(row0 + 16 * m + 8 * half, chunks * d));
     }
   }
 }
@@ -175,7 +179,7 @@ template <class Plan, class Ins>
 ATTEST_ROLE void emit_store(const Plan& plan, Ins& ins, int row0, int limit) {
   const auto layout = plan.layout(Operand::o);
   const int lanes = plan.store_lanes(), bytes = plan.copy_bytes_o, warp_row0 = ins.warp() * plan.rows_per_warp();
-  const int row_bytes = plan.columns(Operand::o) * plan.element_bytes;
+  const int row_bytes = plan.columns(Operand::o) * plan.output_bytes();
   const auto row = ins.lanes([&](int lane) { return static_cast<std::uint32_t>(lane / lanes); });
   const auto byte = ins.lanes([&](int lane) { return static_cast<std::uint32_t>(lane % lanes * bytes); });
   ATTEST_UNROLL
@@ -189,7 +193,7 @@ ATTEST_ROLE void emit_store(const Plan& plan, Ins& ins, int row0, int limit) {
       });
       ins.store(Granule<typename Ins::Lanes>{Operand::o, bytes, smem, row, byte, 0u, plan.base(Operand::o, 0),
                                              row0 + warp_row0, r, b, plan.rows_per_warp(), limit,
-                                             plan.column_limit(Operand::o) * plan.element_bytes});
+                                             plan.column_limit(Operand::o) * plan.output_bytes()});
     }
   }
 }

@@ -33,7 +33,8 @@ struct KernelPlan {
   bool swizzled = true;
   int padded_headdim = 0;    // columns a tile of Q and K holds; 0: headdim rounded up to a matrix step
   int padded_headdim_v = 0;  // likewise V and O
-  int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16, copy_bytes_o = 16;  // granule of a copy: 16, 8, 4 or 2
+  int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16,
+      copy_bytes_o = 16;  // granule of a copy: 16, 8, 4, 2 or 1
   GridOrder grid_order = GridOrder::tiles_heads_batch;
   KeyOrder key_order = KeyOrder::descending;
   int num_splits = 1;  // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
@@ -71,7 +72,7 @@ struct KernelPlan {
 
   // ---- shared memory: Q, with O staged over it | K slots | V slots
   constexpr SmemLayout layout(Operand x) const {
-    const int chunks = columns(x) * element_bytes / 16;
+    const int chunks = columns(x) * bytes(x) / 16;
     return {chunks, swizzled ? Swizzle::for_rows_of(chunks) : Swizzle{0, 0}};
   }
   constexpr std::uint32_t tile_bytes(Operand x) const { return layout(x).bytes(rows(x)); }
@@ -85,10 +86,12 @@ struct KernelPlan {
   constexpr std::uint32_t smem_bytes() const { return base(Operand::v, stages); }
   /// O is staged over Q. Another warp may still read queries there if its rows lie elsewhere in O's tile, unless the
   /// barrier before O += P V has parted them.
-  constexpr bool staging_needs_barrier() const { return merged_wait && columns(Operand::o) != columns(Operand::q); }
+  constexpr bool staging_needs_barrier() const {
+    return merged_wait && layout(Operand::o).row_chunks != layout(Operand::q).row_chunks;
+  }
 
   // ---- copies: a row of granules is walked in panels of `copy_lanes` granules, a power of two
-  constexpr int granules(Operand x) const { return columns(x) * element_bytes / copy_bytes(x); }
+  constexpr int granules(Operand x) const { return columns(x) * bytes(x) / copy_bytes(x); }
   constexpr int copy_lanes(Operand x) const {  // at least 8 rows a pass, or the swizzle's split does not hold
     int lanes = 1;
     while (granules(x) % (2 * lanes) == 0 && threads() % (16 * lanes) == 0 && lanes < 32) lanes *= 2;
@@ -162,9 +165,10 @@ struct KernelPlan {
   constexpr bool modifies_scores() const { return softcap || alibi || bias; }
   constexpr bool masks_first() const { return false; }  // before they are modified
   constexpr int bias_row_limit(const Work& w) const { return w.seqlen_q; }
-  float score(const ScoreNumbers& n, float dot, int distance, float bias_value) const {
+  template <class Tanh>
+  constexpr float score(const ScoreNumbers& n, float dot, int distance, float bias_value, Tanh tanh) const {
     float s = dot * n.scale;
-    if (softcap) s = n.softcap * std::tanh(s / n.softcap);
+    if (softcap) s = n.softcap * tanh(s / n.softcap);
     if (alibi) s -= n.slope * static_cast<float>(distance);
     return bias ? s + bias_value : s;
   }
@@ -194,20 +198,21 @@ struct KernelPlan {
     const auto power_of_two = [](int x, int low, int high) { return x >= low && x <= high && (x & (x - 1)) == 0; };
     if (headdim < 1 || headdim > 256) return "headdim is outside 1 to 256";
     if (headdim_v < 1 || headdim_v > 256) return "headdim_v is outside 1 to 256";
-    if (element_bytes != 2 && element_bytes != 4) return "element_bytes is neither 2 nor 4";
+    if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) return "element_bytes is none of 1, 2, 4";
     if (num_warps < 1 || num_warps > 16) return "warps is outside 1 to 16";
     if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0)
       return "tile_m is no multiple of 16 rows a warp, up to 512";
     if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";
+    if (tile_n % k_step() != 0) return "tile_n is no multiple of the 32 keys of a matrix step of 8-bit values";
     if (stages < 1 || stages > 4) return "stages is outside 1 to 4";
     if (merged_wait && stages < 2) return "merged_wait needs stages >= 2";
-    if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0))
-      return "padded_headdim is below headdim or no multiple of 16";
+    if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0 || padded_headdim % k_step() != 0))
+      return "padded_headdim is below headdim or no multiple of 16, or of 32 8-bit values";
     if (padded_headdim_v != 0 && (padded_headdim_v < headdim_v || padded_headdim_v % 16 != 0))
       return "padded_headdim_v is below headdim_v or no multiple of 16";
     for (const Operand x : {Operand::q, Operand::k, Operand::v, Operand::o}) {
-      if (!power_of_two(copy_bytes(x), 2, 16)) return "copy_bytes is none of 2, 4, 8, 16";
-      if (copy_bytes(x) < element_bytes || valid_columns(x) * element_bytes % copy_bytes(x) != 0)
+      if (!power_of_two(copy_bytes(x), 1, 16)) return "copy_bytes is none of 1, 2, 4, 8, 16";
+      if (copy_bytes(x) < bytes(x) || valid_columns(x) * bytes(x) % copy_bytes(x) != 0)
         return "copy_bytes does not divide a row";
     }
     return nullptr;

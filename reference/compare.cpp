@@ -226,7 +226,7 @@ class Comparison {
 
   void judge() {
     if (worst_.ratio < 0) {  // nothing finite to compare
-      verdict_.rule = "nan";
+      verdict_.rule = "kinds";
       verdict_.detail = "passed: nothing finite to compare";
       return;
     }

@@ -21,8 +21,7 @@ T pick(std::mt19937& random, const T (&choices)[n]) {
 
 class RightKernelTest : public testing::TestWithParam<std::tuple<Distribution, Dtype>> {};
 INSTANTIATE_TEST_SUITE_P(All, RightKernelTest,
-                         testing::Combine(testing::ValuesIn(all_distributions),
-                                          testing::Values(Dtype::fp16, Dtype::bf16, Dtype::fp32)),
+                         testing::Combine(testing::ValuesIn(all_distributions), testing::ValuesIn(all_dtypes)),
                          [](const auto& tested) {
                            return std::string(to_string(std::get<0>(tested.param))) + "_" +
                                   std::string(to_string(std::get<1>(tested.param)));
@@ -47,8 +46,21 @@ TEST_P(RightKernelTest, StaysInside) {
     if (random() % 6 == 0) p.softmax_scale = pick(random, {-0.3, 2.5, 0.0, 1e-30});
     // Like others, this kernel takes a raw score of -Inf for a masked key, which at a scale of 0 or less it is not.
     if (distribution == Distribution::non_finite && p.softmax_scale) p.softmax_scale = 2.5;
+    if (n % 2) {  // half of the cases with what a score may have beside its product
+      if (random() % 3 == 0) p.softcap = pick(random, {0.5, 20.0, 50.0});
+      p.alibi = random() % 3 == 0;
+      p.sink = random() % 3 == 0;
+      if (random() % 3 == 0) p.bias = Bias::qk;
+      if (random() % 4 == 0) p.prefix = static_cast<std::int64_t>(random() % 50);
+      if (random() % 4 == 0) p.seqused_k = {static_cast<std::int64_t>(random() % (p.seqlen_k + 1))};
+      if (random() % 6 == 0)
+        p.documents = {std::max(p.seqlen_q, p.seqlen_k) / 3, 0,
+                       std::max(p.seqlen_q, p.seqlen_k) - std::max(p.seqlen_q, p.seqlen_k) / 3};
+    }
     EmulatedKernel kernel;
     kernel.dtype = dtype;
+    if (random() % 4 == 0) kernel.num_splits = pick(random, {2, 3, 8});
+    if (random() % 2 == 0) kernel.tanh_error = 0x1p-21;
     kernel.tile = pick(random, {16, 32, 64, 128});
     kernel.last_tile_first = random() % 2;
     kernel.accumulator = pick(random, {Accumulator::fused, Accumulator::rounded, Accumulator::tensor_core});
@@ -60,7 +72,9 @@ TEST_P(RightKernelTest, StaysInside) {
     const Inputs inputs = make_inputs(c);
     const Truth truth = forward_with_budget(p, inputs, kernel.numerics(), distribution == Distribution::normal);
     const Verdict verdict = compare(p, truth, kernel.run(p, inputs));
-    ASSERT_EQ(verdict.status, Status::passed) << command_line(c) << "\n" << verdict.detail;
+    ASSERT_EQ(verdict.status, Status::passed) << command_line(c) << "\n"
+                                              << verdict.detail << "\n"
+                                              << kernel.num_splits << " splits";
     rows += p.seqlen_q;
     nearest = std::max(nearest, verdict.error_over_budget);
   }

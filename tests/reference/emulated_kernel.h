@@ -22,6 +22,18 @@ enum class Fault : std::uint8_t {
   short_p,      // P rounded to one bit less
   o_in_fp16,    // O accumulated in fp16
   s_in_fp16,    // scores rounded to fp16
+  no_softcap,
+  cap_after_mask,  // a masked key scores -cap
+  no_alibi,
+  alibi_off_by_one,  // |i + off - j| + 1 at every second key
+  no_bias,
+  bias_inside_cap,
+  bias_before_scale,
+  no_sink,
+  sink_is_scaled,  // by softmax_scale
+  no_v_descale,
+  k_descale_twice,
+  lse_base_2,
 };
 
 struct EmulatedKernel {
@@ -32,6 +44,8 @@ struct EmulatedKernel {
   int denominator_sums = 4;   // partial sums of a row's l
   bool lazy_rescale = false;  // the reference maximum follows only once it lags by 8 in base 2
   bool lse_through_base_2 = false;
+  double tanh_error = 0x1p-11;  // relative, at most
+  int num_splits = 1;
   std::uint64_t noise = 0;  // seed of the exponentials' errors, up to 2 units of the last place
   Fault fault = Fault::none;
 

@@ -13,6 +13,8 @@ struct SumErrors {
   double g_l;   // denominator
 };
 
-SumErrors sum_errors(const Numerics& numerics, std::int64_t num_keys);
+/// `breaks`: how many more maxima the row may meet than one interval of keys would: at a second interval, a sink,
+/// splits.
+SumErrors sum_errors(const Numerics& numerics, std::int64_t num_keys, int breaks = 0);
 
 }  // namespace attest

@@ -21,6 +21,7 @@ struct Numerics {
   double u_out = 0;                // rounding of O to its dtype
   double floor_out = 0;            // half the spacing of O's subnormals
   double lse_max_roundings = 2;    // of the row maximum on its way into LSE (5 where it goes through base 2)
+  int num_splits = 1;              // shares of the keys with a softmax each, combined in fp32 by their LSE
   double max_P = 1;                // largest P before rounding (2^8 where O is rescaled lazily)
   // The backward pass: P and dS on their way into a product, and one head's share of dK and dV where the sum over a
   // group of heads runs over shares that were rounded first.

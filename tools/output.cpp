@@ -69,17 +69,29 @@ OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
   if (probe.descriptor < 0) cannot_write(path_, std::strerror(errno));
 }
 
-void OutputFile::write(std::string_view bytes) const {
+OutputFile::Staged OutputFile::stage(std::string_view bytes) const {
   const fs::path name = in_place_ ? path_ : beside(path_);
   Partial file(name, in_place_ ? ::open(name.c_str(), O_WRONLY | O_CLOEXEC) : create(name));
   file.keep = in_place_;
   if (file.descriptor < 0) cannot_write(path_, std::strerror(errno));
   write_all(file.descriptor, bytes, path_);
-  if (in_place_) return;
+  if (in_place_) return {{}, path_};
   if (::fsync(file.descriptor) != 0) cannot_write(path_, std::strerror(errno));
-  if (::rename(name.c_str(), path_.c_str()) != 0) cannot_write(path_, std::strerror(errno));
   file.keep = true;
+  return {name, path_};
 }
+
+void OutputFile::Staged::commit() {
+  if (from_.empty()) return;
+  if (::rename(from_.c_str(), to_.c_str()) != 0) cannot_write(to_, std::strerror(errno));
+  from_.clear();
+}
+
+OutputFile::Staged::~Staged() {
+  if (!from_.empty()) ::unlink(from_.c_str());
+}
+
+void OutputFile::write(std::string_view bytes) const { stage(bytes).commit(); }
 
 void Results::declare(Flags& flags) {
   flags.group("Results");

@@ -20,6 +20,21 @@ class OutputFile {
   /// Writes beside the file and renames, so a reader sees the old contents or the new ones. Throws EnvironmentError.
   void write(std::string_view bytes) const;
 
+  /// write() in two steps, for files that belong together: what stage() wrote beside the file, commit() renames.
+  /// Without commit() it is deleted with the result.
+  class Staged {
+   public:
+    Staged(std::filesystem::path from, std::filesystem::path to) : from_(std::move(from)), to_(std::move(to)) {}
+    Staged(Staged&& other) noexcept : from_(std::move(other.from_)), to_(std::move(other.to_)) { other.from_.clear(); }
+    Staged& operator=(Staged&&) = delete;
+    ~Staged();
+    void commit();
+
+   private:
+    std::filesystem::path from_, to_;  // from_ is empty once there is nothing left to rename
+  };
+  Staged stage(std::string_view bytes) const;
+
  private:
   std::filesystem::path path_;
   bool in_place_ = false;  // a pipe or a device: there is nothing to rename over

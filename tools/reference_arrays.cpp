@@ -20,7 +20,8 @@ using Names = std::vector<std::string>;
 
 const std::vector<std::string> sequence_flags = {"--q", "--k", "--v"};
 const std::vector<std::string> array_flags = {
-    "--q", "--k", "--v", "--bias-file", "--alibi-slopes", "--sink-file", "--q-descale", "--k-descale", "--v-descale"};
+    "--q",         "--k",         "--v",         "--dout",     "--bias-file", "--alibi-slopes",
+    "--sink-file", "--q-descale", "--k-descale", "--v-descale"};
 const std::vector<std::string> recipe_flags = {"--layout", "--base-offset", "--inputs", "--seed"};
 
 [[noreturn]] void wrong_shape(const std::string& field, const NpyArray& array, const std::string& why) {
@@ -159,6 +160,7 @@ void declare_array_flags(Flags& flags) {
   flags.value("--q", "FILE", "Queries; sizes that no flag gives are taken from the arrays");
   flags.value("--k", "FILE", "Keys");
   flags.value("--v", "FILE", "Values; without arrays, inputs are drawn as --inputs and --seed say");
+  flags.value("--dout", "FILE", "The gradient of O; asks for the others as --backward does");
   flags.value("--bias-file", "FILE", "The bias, (batch or 1, nheads or 1, seqlen_q, seqlen_k) as --bias says");
   flags.value("--alibi-slopes", "FILE", "Slopes of --alibi, (batch, nheads)");
   flags.value("--sink-file", "FILE", "Scores of --sink, (nheads)");
@@ -184,7 +186,12 @@ CaseWithInputs read_arrays(const Flags& flags, Json fields) {
   in.q = read_sequences(flags, "--q", {"batch", "seqlen_q", "nheads", "headdim"}, "varlen_q", fields);
   in.k = read_sequences(flags, "--k", {"batch", "seqlen_k", "nheads_k", "headdim"}, "varlen_k", fields);
   in.v = read_sequences(flags, "--v", {"batch", "seqlen_k", "nheads_k", "headdim_v"}, "varlen_k", fields);
+  if (flags.given("--dout")) {
+    in.dout = read_sequences(flags, "--dout", {"batch", "seqlen_q", "nheads", "headdim_v"}, "varlen_q", fields);
+    fields["backward"] = true;
+  }
   work.c = case_from_json(fields);
+  belongs(flags, "--dout", "--backward", work.c.backward);
   read_modifiers(flags, work.c.problem, in);
   return work;
 }

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "attest/problem/error.h"
+#include "attest/reference/backward.h"
 #include "attest/reference/forward.h"
 #include "case_flags.h"
 #include "commands.h"
@@ -49,6 +51,20 @@ std::vector<Array> drawn_arrays(const Problem& p, const Inputs& in) {
   return arrays;
 }
 
+void add_gradient_arrays(const Problem& p, const Gradients& gradients, std::vector<Array>& arrays) {
+  for (const auto& [name, tensor, lengths] : {std::tuple{"dq", &gradients.dq, &p.varlen_q},
+                                              {"dk", &gradients.dk, &p.varlen_k},
+                                              {"dv", &gradients.dv, &p.varlen_k}}) {
+    auto [shape, values] = packed(*tensor, *lengths);
+    arrays.push_back({name, std::move(shape), std::move(values)});
+  }
+  if (p.sink) arrays.push_back({"dsink", {p.nheads}, gradients.dsink.values});
+  if (p.bias != Bias::none) {
+    const auto& e = gradients.dbias.extents;
+    arrays.push_back({"dbias", {e.begin(), e.end()}, gradients.dbias.values});
+  }
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const auto out = flags.text("--out");
@@ -69,14 +85,20 @@ ExitCode run(const Flags& flags) {
   std::vector<Array> arrays;
   if (!from_files) arrays = drawn_arrays(p, work.inputs);
   std::vector<OutputFile> outputs;
-  for (const char* name : {"o", "lse"}) outputs.emplace_back(fs::path(*out) / (std::string(name) + ".npy"));
+  std::vector<const char*> results_of = {"o", "lse"};
+  if (work.c.backward) results_of.insert(results_of.end(), {"dq", "dk", "dv"});
+  if (work.c.backward && p.sink) results_of.push_back("dsink");
+  if (work.c.backward && p.bias != Bias::none) results_of.push_back("dbias");
+  for (const char* name : results_of) outputs.emplace_back(fs::path(*out) / (std::string(name) + ".npy"));
   for (const Array& array : arrays) outputs.emplace_back(fs::path(*out) / (array.name + ".npy"));
 
   const Forward forward = attest::forward(p, work.inputs);
   auto [o_shape, o_values] = packed(forward.o, p.varlen_q);
   auto [lse_shape, lse_values] = packed_lse(forward.lse, p.varlen_q);
-  arrays.insert(arrays.begin(),
-                {{"o", std::move(o_shape), std::move(o_values)}, {"lse", std::move(lse_shape), std::move(lse_values)}});
+  std::vector<Array> computed = {{"o", std::move(o_shape), std::move(o_values)},
+                                 {"lse", std::move(lse_shape), std::move(lse_values)}};
+  if (work.c.backward) add_gradient_arrays(p, attest::backward(p, work.inputs, forward), computed);
+  arrays.insert(arrays.begin(), computed.begin(), computed.end());
   // All beside their places first: arrays of two different runs never stand together.
   std::vector<OutputFile::Staged> staged;
   std::vector<std::string> files;
@@ -99,10 +121,12 @@ ExitCode run(const Flags& flags) {
 Command reference_command() {
   return {"reference", "The float64 truth, as .npy files",
           "  attest reference --causal --q q.npy --k k.npy --v v.npy --out truth\n"
-          "  attest reference --seqlen-q 64 --seqlen-k 512 --window 128,0 --out truth",
+          "  attest reference --causal --q q.npy --k k.npy --v v.npy --dout dout.npy --out truth\n"
+          "  attest reference --seqlen-q 64 --seqlen-k 512 --window 128,0 --backward --out truth",
           [](Flags& flags) {
             declare_array_flags(flags);
-            flags.value("--out", "DIR", "Gets o.npy and lse.npy in float64, and the inputs if they were drawn");
+            flags.value("--out", "DIR",
+                        "Gets o.npy and lse.npy in float64, dq, dk, dv and so on, and the inputs if drawn");
             declare_case_flags(flags);
           },
           run};

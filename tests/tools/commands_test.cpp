@@ -1,6 +1,8 @@
 // Every command's results: the JSON that scripts depend on, and where it goes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -144,6 +146,43 @@ TEST(Commands, ReferenceReadsItsOwnArrays) {
   expect_equal(lse, "drawn/lse.npy");
   EXPECT_EQ(folder.files(), (std::vector<std::string>{"drawn/k.npy", "drawn/lse.npy", "drawn/o.npy", "drawn/q.npy",
                                                       "drawn/v.npy", "read/lse.npy", "read/o.npy"}));
+}
+
+// The gradients of arrays are those of the recipe that drew them, packed sequences, sink and bias included.
+TEST(Commands, ReferenceGivesGradients) {
+  const Folder folder;
+  const Ran drawn =
+      run_attest({"reference", "--nheads", "2", "--nheads-k", "1", "--headdim", "8", "--varlen-q", "3,0,2",
+                  "--varlen-k", "5,1,4", "--sink", "--bias=b1qk", "--backward", "--out", "drawn"},
+                 folder);
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  const std::vector<std::string> arrays = {
+      "reference",   "--varlen-q",  "3,0,2",          "--varlen-k",  "5,1,4",         "--sink",
+      "--bias=b1qk", "--q",         "drawn/q.npy",    "--k",         "drawn/k.npy",   "--v",
+      "drawn/v.npy", "--bias-file", "drawn/bias.npy", "--sink-file", "drawn/sink.npy"};
+  std::vector<std::string> again = arrays;
+  again.insert(again.end(), {"--dout", "drawn/dout.npy", "--out", "read"});
+  const Ran read = run_attest(again, folder);
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  const std::pair<std::string, std::vector<std::int64_t>> expected[] = {
+      {"dq", {5, 2, 8}}, {"dk", {10, 1, 8}}, {"dv", {10, 1, 8}}, {"dsink", {2}}, {"dbias", {3, 1, 3, 5}}};
+  for (const auto& [name, shape] : expected) {
+    const NpyArray a = parse_npy(name, name, folder.read("drawn/" + name + ".npy"));
+    const NpyArray b = parse_npy(name, name, folder.read("read/" + name + ".npy"));
+    EXPECT_EQ(a.shape, shape) << name;
+    ASSERT_EQ(b.shape, shape) << name;
+    double largest = 0;
+    for (std::size_t n = 0; n < a.values.size(); ++n) {
+      EXPECT_NEAR(a.values[n], b.values[n], 1e-13) << name << " " << n;
+      largest = std::max(largest, std::abs(a.values[n]));
+    }
+    EXPECT_GT(largest, 0) << name;
+  }
+  std::vector<std::string> without = arrays;
+  without.insert(without.end(), {"--backward", "--out", "read"});
+  const Ran refused = run_attest(without, folder);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "attest: backward: given needs --dout FILE beside --q, --k, --v\n");
 }
 
 // By hand: two keys with scores 0 and ln 3, so weights 1/4 and 3/4, and LSE = ln 4.

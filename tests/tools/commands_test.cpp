@@ -185,6 +185,61 @@ TEST(Commands, ReferenceGivesGradients) {
   EXPECT_EQ(refused.err, "attest: backward: given needs --dout FILE beside --q, --k, --v\n");
 }
 
+// Packed sequences and every array beside them, written and read again.
+TEST(Commands, ReferenceReadsItsOwnPackedArrays) {
+  const Folder folder;
+  const std::vector<std::string> problem = {"--varlen-q", "3,0,5",       "--varlen-k", "4,2,6",    "--alibi",
+                                            "--sink",     "--bias=1hqk", "--dtype",    "fp8_e4m3", "--causal"};
+  std::vector<std::string> draw = {"reference", "--nheads", "2", "--headdim", "8", "--out", "drawn"};
+  draw.insert(draw.end(), problem.begin(), problem.end());
+  ASSERT_EQ(run_attest(draw, folder).exit_code, 0);
+  std::vector<std::string> read = {"reference", "--out", "read"};
+  read.insert(read.end(), problem.begin(), problem.end());
+  for (const auto& [flag, name] : {std::pair{"--q", "q"},
+                                   {"--k", "k"},
+                                   {"--v", "v"},
+                                   {"--bias-file", "bias"},
+                                   {"--alibi-slopes", "alibi_slopes"},
+                                   {"--sink-file", "sink"},
+                                   {"--q-descale", "q_descale"},
+                                   {"--k-descale", "k_descale"},
+                                   {"--v-descale", "v_descale"}}) {
+    read.emplace_back(flag);
+    read.push_back("drawn/" + std::string(name) + ".npy");
+  }
+  const Ran again = run_attest(read, folder);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(parse_npy("q", "q.npy", folder.read("drawn/q.npy")).shape, (std::vector<std::int64_t>{8, 2, 8}));
+  EXPECT_EQ(parse_npy("lse", "lse.npy", folder.read("read/lse.npy")).shape, (std::vector<std::int64_t>{2, 8}));
+  for (const std::string name : {"o.npy", "lse.npy"}) {
+    const NpyArray a = parse_npy("a", name, folder.read("drawn/" + name)),
+                   b = parse_npy("b", name, folder.read("read/" + name));
+    ASSERT_EQ(a.shape, b.shape);
+    for (std::size_t i = 0; i < a.values.size(); ++i)
+      ASSERT_TRUE(a.values[i] == b.values[i] || std::abs(a.values[i] - b.values[i]) < 1e-12) << name << " at " << i;
+  }
+}
+
+TEST(Commands, ReferenceRefusesArraysThatDoNotBelong) {
+  const Folder folder;
+  folder.write("a.npy", npy_bytes({1, 1, 1, 1}, {1}));
+  folder.write("b.npy", npy_bytes({3, 1}, {1, 2, 3}));
+  folder.write("p.npy", npy_bytes({2, 1, 1}, {1, 2}));
+  const auto refusal = [&](const std::string& arrays, std::vector<std::string> more) {
+    more.insert(more.begin(), {"reference", "--q", arrays, "--k", arrays, "--v", arrays, "--out", "truth"});
+    const Ran ran = run_attest(more, folder);
+    EXPECT_EQ(ran.exit_code, 2);
+    return ran.err;
+  };
+  EXPECT_EQ(refusal("a.npy", {"--alibi"}), "attest: alibi: given needs --alibi-slopes FILE beside --q, --k, --v\n");
+  EXPECT_EQ(refusal("a.npy", {"--alibi", "--alibi-slopes", "b.npy"}),
+            "attest: alibi_slopes: shape (3, 1) has batch = 3, not 1\n");
+  EXPECT_EQ(refusal("a.npy", {"--alibi-slopes", "b.npy"}), "attest: alibi_slopes: 'b.npy' needs --alibi\n");
+  EXPECT_EQ(refusal("p.npy", {"--varlen-q", "1,2", "--varlen-k", "1,1"}),
+            "attest: q: shape (2, 1, 1) has 2 rows, which is not the sum of varlen_q\n");
+  EXPECT_EQ(folder.files(), (std::vector<std::string>{"a.npy", "b.npy", "p.npy"}));
+}
+
 // By hand: two keys with scores 0 and ln 3, so weights 1/4 and 3/4, and LSE = ln 4.
 TEST(Commands, ReferenceOnArraysOfSomebodyElse) {
   const Folder folder;

@@ -14,8 +14,8 @@ namespace {
 /// believes.
 class Views {
  public:
-  Views(const Behaviour& behaviour, const Problem& p, const ForwardArgs& given)
-      : behaviour_(behaviour), p_(p), given_(given), args_(behaviour.arguments(given)) {
+  Views(const Behaviour& behaviour, const Problem& p, const ForwardArgs& given, const GridExtents& grid)
+      : behaviour_(behaviour), p_(p), given_(given), args_(behaviour.arguments(given, grid)) {
     const std::int64_t total_q = given.cu_seqlens_q != nullptr ? given.cu_seqlens_q[p.batch] : p.seqlen_q;
     const std::int64_t total_k = given.cu_seqlens_k != nullptr ? given.cu_seqlens_k[p.batch] : p.seqlen_k;
     const std::int64_t last_page = given.page_table != nullptr ? find_last_page() : 0;
@@ -51,7 +51,7 @@ class Views {
     cta.lse = args_.lse;
     cta.lse_span = p_.nheads * (given_.cu_seqlens_q != nullptr ? q_.rows : p_.batch * p_.seqlen_q);
     cta.place = {b, h, p_.batch, p_.nheads, p_.seqlen_q, args_.cu_seqlens_q != nullptr, 0, q_.rows};
-    if (args_.cu_seqlens_q != nullptr) cta.place.first_row = args_.cu_seqlens_q[b];
+    if (args_.cu_seqlens_q != nullptr) cta.place.first_row = behaviour_.first_row(args_.cu_seqlens_q, b);
     cta.workspace = workspace;
     return cta;
   }
@@ -77,12 +77,13 @@ class Views {
     const bool packed = cu_seqlens != nullptr;
     HeadView head;
     head.base = static_cast<std::uint8_t*>(t.data);
-    head.offset = (packed ? behaviour_.offset(cu_seqlens[b], t.row_stride) : behaviour_.offset(b, t.batch_stride)) +
+    const std::int64_t first = packed ? behaviour_.first_row(cu_seqlens, b) : 0;
+    head.offset = behaviour_.offset(packed ? first : b, packed ? t.row_stride : t.batch_stride) +
                   behaviour_.offset(h, t.head_stride);
     head.row_stride = t.row_stride;
     head.span = (packed ? 0 : (p_.batch - 1) * given.batch_stride) + (e.heads - 1) * given.head_stride +
                 (e.rows - 1) * given.row_stride + e.dim;
-    head.rows = packed ? e.rows - cu_seqlens[b] : e.rows;
+    head.rows = e.rows - first;
     head.columns = static_cast<int>(e.dim);
     return head;
   }
@@ -147,26 +148,35 @@ std::vector<std::string> forward_on_cpu(const Behaviour& behaviour, const Case& 
   const KernelPlan& plan = behaviour.plan();
   const LengthArrays lengths(p);  // of which the kernel is handed the documents
   const Launch launch = make_launch(p, lengths.document_ends);
-  const Views views(behaviour, p, args);
+  const GridExtents grid{num_q_tiles(plan, p), plan.num_splits, p.batch, p.nheads, p.nheads_k, p.seqlen_k};
+  const Views views(behaviour, p, args, grid);
   const auto scale = static_cast<float>(effective_softmax_scale(p));
   Executor executor(behaviour, p.dtype);
   std::optional<Workspace> workspace;
   if (plan.num_splits > 1)
     workspace.emplace(plan.num_splits * p.batch * p.nheads * p.seqlen_q, static_cast<int>(p.headdim_v));
 
-  const auto run_grid = [&](int splits, const Programs::Make& make) {
+  const auto run_grid = [&](const GridExtents& of, const Programs::Make& make) {
     Programs programs(behaviour, launch, views.args(), make, inspect);
-    const bool batch_first = plan.grid_order == GridOrder::tiles_batch_heads;
-    const std::int64_t inner = batch_first ? p.batch : p.nheads;
-    for (int tile = 0; tile < num_q_tiles(plan, p); ++tile)
-      for (int split = 0; split < splits; ++split, programs.forget())
-        for (std::int64_t i = 0; i < p.batch * p.nheads; ++i) {
-          const std::int64_t b = batch_first ? i % inner : i / inner, h = batch_first ? i / inner : i % inner;
-          executor.run(programs.at(b, tile, split), views.cta(b, h, scale, workspace ? &*workspace : nullptr));
-        }
+    CtaIndex before;
+    for (std::int64_t i = 0; i < behaviour.num_ctas(of); ++i) {
+      const CtaIndex at = behaviour.cta(of, i);
+      if (at.q_tile != before.q_tile || at.split != before.split) programs.forget();
+      before = at;
+      executor.run(programs.at(at.batch, static_cast<int>(at.q_tile), static_cast<int>(at.split)),
+                   views.cta(at.batch, at.head, scale, workspace ? &*workspace : nullptr));
+    }
   };
-  run_grid(plan.num_splits, [&](const Work& work) { return behaviour.program(work); });
-  if (plan.num_splits > 1) run_grid(1, [&](const Work& work) { return behaviour.combine_program(work); });
+  const auto run_splits = [&] { run_grid(grid, [&](const Work& work) { return behaviour.program(work); }); };
+  const auto run_combine = [&] {
+    if (!behaviour.keeps_workspace()) workspace->forget();
+    GridExtents rows = grid;
+    rows.splits = 1;
+    run_grid(rows, [&](const Work& work) { return behaviour.combine_program(work); });
+  };
+  if (plan.num_splits > 1 && !behaviour.combines_after_splits()) run_combine();
+  run_splits();
+  if (plan.num_splits > 1 && behaviour.combines_after_splits()) run_combine();
   return {executor.faults().begin(), executor.faults().end()};
 }
 

@@ -1,5 +1,7 @@
 #include "attest/simulator/executor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +19,11 @@ Workspace::Workspace(std::int64_t rows, int headdim_v)
     : columns(headdim_v),
       o(static_cast<std::size_t>(rows) * static_cast<std::size_t>(headdim_v), nan),
       lse(static_cast<std::size_t>(rows), nan) {}
+
+void Workspace::forget() {
+  std::fill(o.begin(), o.end(), nan);
+  std::fill(lse.begin(), lse.end(), nan);
+}
 
 Executor::Executor(const Behaviour& behaviour, Dtype dtype)
     : behaviour_(behaviour), plan_(behaviour.plan()), dtype_(dtype) {
@@ -133,6 +140,8 @@ void Executor::each_row(const Copy& copy, int w, F f) {
   float* tile = slot(copy.operand, copy.slot);
   for (int first = w * mine; first < tile_rows; first += pass)
     for (int row = first; row < std::min(first + mine, tile_rows); ++row) f(row_of(tile, row, columns), row);
+  if (!behaviour_.guards_tile_rows() && tile_rows % pass != 0)
+    faults_.insert("a tile is copied past its slot of shared memory");
 }
 
 // Where a row lies, in elements from the tensor's first; -1 where it does not exist.
@@ -144,8 +153,14 @@ std::int64_t Executor::offset_of(const HeadView& view, std::int64_t row) {
     faults_.insert("the page table is read past the end of its row");
     return -1;
   }
-  return view.offset + behaviour_.offset(view.pages[page], view.page_stride) +
+  return view.offset + behaviour_.page_offset(view.pages[page], view.page_stride) +
          behaviour_.offset(row % view.page_size, view.row_stride);
+}
+
+// A copy faults where its granule does not divide the address.
+void Executor::check_address(Operand x, const std::uint8_t* address) {
+  if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(behaviour_.copy_bytes(x)) != 0)
+    faults_.insert(fmt::format("{} is accessed at a misaligned address", to_string(x)));
 }
 
 void Executor::land(const Copy& copy, int w) {
@@ -160,9 +175,10 @@ void Executor::land(const Copy& copy, int w) {
       return;
     }
     const std::int64_t offset = offset_of(view, at);
-    if (offset >= 0 && offset + there <= view.span)
+    if (offset >= 0 && offset + there <= view.span) {
+      check_address(copy.operand, view.base + offset * plan_.element_bytes);
       tile_math::load(dtype_, view.base + offset * plan_.element_bytes, there, row);
-    else
+    } else
       std::fill_n(row, there, nan);
     std::fill(row + there, row + asked, nan);
     std::fill(row + asked, row + columns, 0.0f);
@@ -171,12 +187,14 @@ void Executor::land(const Copy& copy, int w) {
 
 void Executor::write_lse(const HeadPlace& place, const Warp& warp) {
   if (warp.rows == 0) return;
-  const std::int64_t row0 = behaviour_.lse_row(place) + warp.row0;
-  if (row0 < 0 || row0 + warp.rows > cta_->lse_span) {
-    faults_.insert("LSE is written past its end");
-    return;
+  const std::int64_t row0 = behaviour_.lse_row(place), stride = behaviour_.lse_stride(place);
+  for (int r = 0; r < warp.rows; ++r) {
+    const std::int64_t at = row0 + (warp.row0 + r) * stride;
+    if (at >= 0 && at < cta_->lse_span)
+      cta_->lse[at] = warp.lse[static_cast<std::size_t>(r)];
+    else
+      faults_.insert("LSE is written past its end");
   }
-  std::copy_n(warp.lse.begin(), warp.rows, cta_->lse + row0);
 }
 
 void Executor::store(const Step& step, const Warp& warp) {
@@ -184,8 +202,13 @@ void Executor::store(const Step& step, const Warp& warp) {
   const int columns = plan_.columns(Operand::o), written = std::min(behaviour_.column_limit(Operand::o), columns);
   for (int r = 0; r < plan_.rows_per_warp() && warp.row0 + r < step.limit; ++r) {
     const std::int64_t offset = o.offset + behaviour_.offset(warp.row0 + r, o.row_stride);
-    tile_math::store(output_dtype(dtype_), row_of(warp.output.data(), r, columns), written,
-                     o.base + offset * plan_.bytes(Operand::o));
+    std::uint8_t* address = o.base + offset * plan_.bytes(Operand::o);
+    if (offset < 0 || offset >= o.span + o.row_stride) {  // of a row past the end the memory shows it
+      faults_.insert("O is written past its end");
+      continue;
+    }
+    check_address(Operand::o, address);
+    tile_math::store(output_dtype(dtype_), row_of(warp.output.data(), r, columns), written, address);
   }
 }
 

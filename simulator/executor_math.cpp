@@ -32,6 +32,7 @@ void Executor::clear(Warp& warp) {
 
 void Executor::scores(const Step& step, int w) {
   Warp& warp = warps_[static_cast<std::size_t>(w)];
+  warp.masked = false;
   if (warp.rows == 0) return;
   const int columns = plan_.columns(Operand::q), n = plan_.tile_n, first = behaviour_.first_summed_column();
   tile_math::multiply_transposed(row_of(slot(Operand::q, 0), w * plan_.rows_per_warp(), columns) + first, columns,
@@ -50,7 +51,7 @@ void Executor::modify(const Step& step, Warp& warp) {
     faults_.insert("the bias is read past the last query");
   for (int r = 0; r < warp.rows; ++r) {
     if (plan_.bias) {  // keys past the last have none
-      const std::int64_t offset = behaviour_.offset(warp.row0 + r, numbers.bias_row_stride) + key0;
+      const std::int64_t offset = behaviour_.bias_offset(warp.row0 + r, numbers.bias_row_stride) + key0;
       const bool there = offset >= 0 && offset + keys <= cta_->bias_span && warp.row0 + r < step.limit;
       for (int j = 0; j < n; ++j)
         bias_[static_cast<std::size_t>(j)] = j >= keys ? 0.0f : there ? numbers.bias[offset + j] : nan;
@@ -61,6 +62,7 @@ void Executor::modify(const Step& step, Warp& warp) {
 
 void Executor::mask(const Step& step, Warp& warp) {
   const int n = plan_.tile_n;
+  warp.masked = true;
   for (int r = 0; r < warp.rows; ++r)
     behaviour_.mask(program_->work, warp.row0 + r, step.tile * n, row_of(warp.scores.data(), r, n), n);
 }
@@ -71,7 +73,8 @@ void Executor::softmax(Warp& warp) {
   for (int r = 0; r < warp.rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
     maxima_[i] = tile_math::max(row_of(warp.scores.data(), r, n), n, warp.max[i]);
-    rescale |= warp.max[i] == behaviour_.masked_score() || (maxima_[i] - warp.max[i]) * scale_log2_ > 8.0f;
+    rescale |= warp.max[i] == behaviour_.masked_score() ||
+               (maxima_[i] - warp.max[i]) * scale_log2_ > behaviour_.lazy_growth_log2();
   }
   for (int r = 0; r < warp.rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
@@ -82,8 +85,13 @@ void Executor::softmax(Warp& warp) {
       float* o = row_of(warp.output.data(), r, columns);
       for (int c = 0; c < columns; ++c) o[c] *= factor;
     }
-    const float shift = warp.max[i] == -infinity ? 0.0f : warp.max[i] * scale_log2_;
-    tile_math::exponentials(row_of(warp.scores.data(), r, n), n, scale_log2_, shift, warp.sums[i].data());
+    float* scores = row_of(warp.scores.data(), r, n);
+    float shift = warp.max[i] == -infinity ? 0.0f : warp.max[i];
+    if (behaviour_.subtracts_before_log2e()) {
+      for (int j = 0; j < n; ++j) scores[j] -= shift;
+      shift = 0;
+    }
+    behaviour_.exponentials(scores, n, scale_log2_, shift * scale_log2_, warp.masked, warp.sums[i].data());
   }
 }
 
@@ -97,25 +105,29 @@ void Executor::output(const Step& step, Warp& warp) {
   behaviour_.keep_output(warp.output.data(), warp.rows * columns);
 }
 
-// LSE goes through base 2. A sink joins last: what was summed is taken relative to the larger of the two.
+// LSE goes through base 2, where modified scores bring their maximum as it is: it may be the lowest finite number. A
+// sink joins last: what was summed is taken relative to the larger of the two.
 void Executor::finish(Warp& warp) {
   const int columns = plan_.columns(Operand::o);
   const bool sink = behaviour_.takes_sink(program_->work);
+  const bool natural = behaviour_.subtracts_before_log2e();
+  const float unit = natural ? 1.0f : scale_log2_, to_log2 = natural ? scale_log2_ : 1.0f;
   const float output_scale = behaviour_.output_scale(cta_->output_scale);
   for (int r = 0; r < warp.rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
     const auto& s = warp.sums[i];
     float sum = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
     const float keys_sum = sum;
-    float top = warp.max[i] * scale_log2_, factor = 1;
+    float top = warp.max[i] * unit, factor = 1;
     if (sink) {
-      const float sink_log2 = cta_->score.sink * log2_e, keys = top;
-      top = std::max(keys, sink_log2);
-      factor = keys == -infinity ? 1.0f : std::exp2(keys - top);
-      sum = sum * factor + std::exp2(sink_log2 - top);
+      const float sink_score = cta_->score.sink * (natural ? 1.0f : log2_e), keys = top;
+      top = std::max(keys, sink_score);
+      factor = keys == -infinity ? 1.0f : std::exp2((keys - top) * to_log2);
+      sum = sum * factor + std::exp2((sink_score - top) * to_log2);
     }
     warp.lse[i] = sum == 0                ? behaviour_.lse_without_keys()
                   : sink && keys_sum == 0 ? cta_->score.sink
+                  : natural               ? top + behaviour_.lse_of_log2(std::log2(sum))
                                           : behaviour_.lse_of_log2(top + std::log2(sum));
     const float inverse = sum == 0 ? 0.0f : factor / sum * output_scale;
     float* o = row_of(warp.output.data(), r, columns);

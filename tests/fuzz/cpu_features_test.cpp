@@ -101,7 +101,7 @@ struct DocumentOneLong : KernelPlan {
   constexpr TileRange range(const Work& w) const { return tile_range(*this, w); }
 };
 struct SeqUsedIgnored : KernelPlan {
-  constexpr ForwardArgs arguments(ForwardArgs a) const { return a.seqused_k = nullptr, a; }
+  constexpr ForwardArgs arguments(ForwardArgs a, const GridExtents&) const { return a.seqused_k = nullptr, a; }
 };
 struct PackedOffsetsIgnored : KernelPlan {
   constexpr HeadPlace combine_place(HeadPlace at) const { return at.packed = false, at; }

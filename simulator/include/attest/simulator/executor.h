@@ -30,6 +30,7 @@ struct HeadView {
 /// What splits leave to combine(): rows of fp32 O and their LSE, NaN where nothing was written.
 struct Workspace {
   Workspace(std::int64_t rows, int headdim_v);
+  void forget();  // as if freed: NaN again
   int columns;
   std::vector<float> o, lse;
 };
@@ -60,8 +61,9 @@ class Executor {
     int slot, row0, limit;
   };
   struct Warp {
-    int row0 = 0;  // its first query
-    int rows = 0;  // how many of its rows are queries
+    int row0 = 0;         // its first query
+    int rows = 0;         // how many of its rows are queries
+    bool masked = false;  // the tile whose scores it holds
     std::size_t next = 0;
     std::vector<float> scores, output, max, lse;
     std::vector<float> weights;  // by split, then row
@@ -74,6 +76,7 @@ class Executor {
   void execute(const Step& step, int w);
   template <class F>
   void each_row(const Copy& copy, int w, F f);
+  void check_address(Operand x, const std::uint8_t* address);
   std::int64_t offset_of(const HeadView& view, std::int64_t row);
   void land(const Copy& copy, int w);
   void set_scale();

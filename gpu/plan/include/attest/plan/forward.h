@@ -2,6 +2,7 @@
 // operations that issue PTX, and a plan that is a constant; the host records it, and a plan there is a value.
 //
 // `Ops` supplies, for one warp:
+//   warp()                               its number
 //   Query, Scores, Output, Rows          registers: Q's fragments, S then P, O, and each row's maximum and sum
 //   copy(x, slot, tile, row0, limit)     this warp's share of a tile into a slot of shared memory, asynchronous
 //   commit(), wait(pending), barrier(), warp_barrier()
@@ -28,7 +29,7 @@ ATTEST_ROLE void fill(const Plan& plan, Ops& ops, Ring& ring, const Work& work, 
                       int position) {
   // past the last tile: an empty group, so that the number of groups in flight does not depend on the tile
   if (position < walk.last) {
-    const int tile = walk.tile(position);
+    const int tile = plan.copied(walk, work).tile(position);
     ops.copy(x, ring.write, tile, tile * plan.tile_n, plan.row_limit(x, work));
   }
   ops.commit();
@@ -69,7 +70,7 @@ ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& o
   walk_keys(walk, [&](int position, bool first, bool masked) {
     const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
-    if (plan.barrier_after_wait()) ops.barrier();
+    if (plan.barrier_after_wait() && plan.arrives(work, ops.warp(), tile)) ops.barrier();
     fill(plan, ops, v, work, Operand::v, walk, position);
     if (first && plan.q_in_registers) ops.load_query(q);
     typename Ops::Scores s;
@@ -79,7 +80,7 @@ ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& o
     fill(plan, ops, k, work, Operand::k, walk, position + 1);
     shape_scores(plan, work, ops, s, tile, masked);
     ops.softmax(s, o, rows, first);
-    ops.output(o, s, v.read, tile);
+    ops.output(o, s, plan.value_slot(v.read), tile);
   });
 }
 
@@ -96,7 +97,7 @@ ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops
   walk_keys(walk, [&](int position, bool first, bool masked) {
     const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
-    if (plan.barrier_after_wait()) ops.barrier();
+    if (plan.barrier_after_wait() && plan.arrives(work, ops.warp(), tile)) ops.barrier();
     fill(plan, ops, k, work, Operand::k, walk, position + plan.stages - 1);
     fill(plan, ops, v, work, Operand::v, walk, position + plan.stages - 1);
     if (first && plan.q_in_registers) ops.load_query(q);
@@ -109,7 +110,7 @@ ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops
       ops.wait(plan.v_pending());
       ops.barrier();
     }
-    ops.output(o, s, v.read, tile);
+    ops.output(o, s, plan.value_slot(v.read), tile);
     v.read = v.next(v.read);
   });
 }
@@ -133,7 +134,7 @@ ATTEST_ROLE void forward(const Plan& plan, const Work& work, Ops& ops) {
   }
   ops.finish(o, rows);
   if (plan.num_splits > 1) return ops.store_partial(o, plan.row_limit(Operand::o, work));
-  if (plan.staging_needs_barrier())
+  if (plan.staging_needs_barrier() && plan.arrives_to_stage(work, ops.warp()))
     ops.barrier();
   else
     ops.warp_barrier();

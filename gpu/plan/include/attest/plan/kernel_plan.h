@@ -1,7 +1,7 @@
 // Everything a forward kernel decides before it runs: tiles, stages, shared memory, copies, masks, rounding. A flat
 // aggregate of numbers; its members are constexpr, so that CUDA folds them and the host runs them on values.
 //
-// A wrong kernel is a plan too: a type that derives from KernelPlan and hides one member (fuzz/cpu/mutants.cpp).
+// A wrong kernel is a plan too: a type that derives from KernelPlan and hides one member (the mutants in fuzz/cpu).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,14 +10,12 @@
 #include "attest/plan/args.h"
 #include "attest/plan/masks.h"
 #include "attest/plan/portable.h"
+#include "attest/plan/scheduler.h"
 #include "attest/plan/scores.h"
 #include "attest/plan/swizzle.h"
 #include "attest/plan/work.h"
 
 namespace attest {
-
-/// Order of CTAs in a plain grid, fastest index first.
-enum class GridOrder : std::uint8_t { tiles_batch_heads, tiles_heads_batch };
 
 struct KernelPlan {
   int headdim = 64;
@@ -109,6 +107,9 @@ struct KernelPlan {
   constexpr int k_pending() const { return stages == 1 ? 0 : 2 * (stages - 2) + (merged_wait ? 0 : 1); }
   constexpr int v_pending() const { return stages == 1 ? 0 : 2 * (stages - 1); }
   constexpr bool barrier_after_wait() const { return true; }
+  constexpr bool arrives(const Work&, int /*warp*/, int /*tile*/) const { return true; }  // at that barrier
+  constexpr bool arrives_to_stage(const Work&, int /*warp*/) const { return true; }
+  constexpr int value_slot(int slot) const { return slot; }  // where P V looks for the tile that is in `slot`
   constexpr bool barrier_before_refill() const {
     return true;
   }  // stages == 1: K's slot is filled again in the same tile
@@ -136,6 +137,15 @@ struct KernelPlan {
   constexpr KeyWalk walk(const TileRange& r, const Work& w) const {
     return key_walk(r, key_order, w.split, num_splits);
   }
+  constexpr KeyWalk copied(const KeyWalk& walk, const Work&) const { return walk; }  // what the copies walk
+
+  // ---- scheduler and workspace
+  constexpr std::int64_t num_ctas(const GridExtents& grid) const { return grid.size(); }
+  constexpr CtaIndex cta(const GridExtents& grid, std::int64_t index) const {
+    return cta_index(grid, grid_order, index);
+  }
+  constexpr bool combines_after_splits() const { return true; }           // else beside them
+  constexpr bool keeps_workspace() const { return true; }                 // until combine() has read it
   constexpr bool writes_without_keys(const Work&) const { return true; }  // O = 0, LSE = -inf where no tile is visited
 
   // ---- limits of memory accesses
@@ -144,15 +154,22 @@ struct KernelPlan {
   }
   constexpr int column_limit(Operand x) const { return valid_columns(x); }
   constexpr bool zero_fills(Operand) const { return true; }  // rows of a tile past the limit
-  constexpr ForwardArgs arguments(const ForwardArgs& args) const { return args; }
+  constexpr bool guards_tile_rows() const { return true; }   // a copy's threads without a row in the tile idle
+  constexpr ForwardArgs arguments(const ForwardArgs& args, const GridExtents&) const { return args; }
   constexpr Work work(const Work& w) const { return w; }  // what a CTA takes its numbers for
   constexpr std::int64_t offset(std::int64_t index, std::int64_t stride) const { return index * stride; }
+  constexpr std::int64_t first_row(const std::int32_t* cu_seqlens, std::int64_t batch) const {
+    return cu_seqlens[batch];
+  }
+  constexpr std::int64_t page_offset(std::int64_t page, std::int64_t stride) const { return page * stride; }
+  constexpr std::int64_t bias_offset(std::int64_t row, std::int64_t stride) const { return row * stride; }
   constexpr int kv_head(int head, int nheads, int nheads_k) const { return head / (nheads / nheads_k); }
 
   /// Row 0 of a head in LSE.
   constexpr std::int64_t lse_row(const HeadPlace& at) const {
     return at.packed ? at.head * at.total_q + at.first_row : (at.batch * at.nheads + at.head) * at.seqlen_q;
   }
+  constexpr std::int64_t lse_stride(const HeadPlace&) const { return 1; }  // from a row of a head to the next
   /// Row 0 of a head in a split's part of the workspace.
   constexpr std::int64_t partial_row(const HeadPlace& at, int split_index) const {
     return ((split_index * at.num_batches + at.batch) * at.nheads + at.head) * at.seqlen_q;
@@ -172,6 +189,10 @@ struct KernelPlan {
     if (alibi) s -= n.slope * static_cast<float>(distance);
     return bias ? s + bias_value : s;
   }
+  constexpr int distance(const Work& w, int row, int key) const {  // of ALiBi
+    const int d = row + w.diagonal - key;
+    return d < 0 ? -d : d;
+  }
   constexpr bool takes_sink(const Work& w) const { return sink && w.split == 0; }
 
   // ---- arithmetic, in fp32 unless said otherwise
@@ -184,6 +205,10 @@ struct KernelPlan {
   constexpr float combine_shift(float largest_lse) const {
     return largest_lse == -std::numeric_limits<float>::infinity() ? 0.0f : largest_lse;
   }
+  constexpr float lazy_growth_log2() const { return 8.0f; }  // a row's maximum may outgrow what O is relative to
+  /// Modified scores may reach the largest finite number: times log2(e) it would overflow, less the maximum it does
+  /// not.
+  constexpr bool subtracts_before_log2e() const { return modifies_scores(); }
   constexpr float masked_score() const { return -std::numeric_limits<float>::infinity(); }
   constexpr float lse_of_log2(float log2_sum) const { return log2_sum * 0.693147180559945309417f; }
   constexpr float lse_without_keys() const { return -std::numeric_limits<float>::infinity(); }
@@ -191,6 +216,8 @@ struct KernelPlan {
   constexpr float keep_output(float o) const { return o; }
   constexpr float keep_probability(float p) const { return p; }
   float rescale_factor(float log2_factor) const { return std::exp2(log2_factor); }
+  constexpr float keep_exponential(float p, bool /*masked tile*/) const { return p; }
+  constexpr bool keeps_exponentials() const { return true; }  // keep_exponential changes nothing
   constexpr bool restarts_accumulator(int /*k_step*/) const { return false; }
 
   /// Empty if a kernel of this plan can exist, else what is wrong with it.

@@ -56,7 +56,9 @@ struct Partial {
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
   std::error_code error;
-  if (fs::is_symlink(path_, error)) path_ = fs::weakly_canonical(path_, error);  // renaming would replace the link
+  // Renaming would replace a link, also one that points at nothing yet; the kernel follows at most 40 as well.
+  for (int links = 0; links < 40 && fs::is_symlink(path_, error); ++links)
+    path_ = path_.parent_path() / fs::read_symlink(path_, error);
   const fs::file_status status = fs::status(path_, error);
   if (fs::is_directory(status)) cannot_write(path_, "it is a folder");
   in_place_ = fs::exists(status) && !fs::is_regular_file(status);

@@ -56,6 +56,9 @@ class Program {
   }
 
   int run(int argc, const char* const* argv) {
+    // to CLI11 this ends a command, and it would pass over it in silence
+    for (int k = 1; k < argc; ++k)
+      if (std::string_view(argv[k]) == "++") throw InvalidInput("command line", "'++'", "belongs to no flag");
     try {
       app_.parse(argc, argv);
     } catch (const CLI::Success& help_or_version) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include "attest/problem/error.h"
 
@@ -95,23 +96,22 @@ std::string layout_spec(const Layout& layout) {
 
 Layout layout_from_spec(std::string_view spec) {
   Layout layout;
-  bool first = true;
-  for (std::string_view rest = spec; first || !rest.empty(); first = false) {
-    const auto comma = rest.find(',');
-    const std::string_view word = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  bool row_gap = false, seq_gap = false;  // given already
+  for (std::string_view rest = spec;; rest = rest.substr(rest.find(',') + 1)) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    const bool first = rest.data() == spec.data();
     if (first && word == "bshd")
       layout.order = Layout::Order::bshd;
     else if (first && word == "bhsd")
       layout.order = Layout::Order::bhsd;
-    else if (!first && word.starts_with("row_gap="))
+    else if (!first && word.starts_with("row_gap=") && !std::exchange(row_gap, true))
       layout.row_gap = parse_integer("row_gap", word.substr(8));
-    else if (!first && word.starts_with("seq_gap="))
+    else if (!first && word.starts_with("seq_gap=") && !std::exchange(seq_gap, true))
       layout.seq_gap = parse_integer("seq_gap", word.substr(8));
     else
       throw InvalidInput("layout", fmt::format("'{}'", word), "is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]");
+    if (word.size() == rest.size()) return layout;
   }
-  return layout;
 }
 
 std::string page_table_spec(const std::vector<std::vector<std::int64_t>>& table) {

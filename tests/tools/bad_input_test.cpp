@@ -88,6 +88,11 @@ const BadInput bad_inputs[] = {
 
     // words
     {{"predict", "--dtype", "fp64"}, 2, "dtype: 'fp64' is none of fp16, bf16, fp32, fp8_e4m3, fp8_e5m2"},
+    {{"check", "++"}, 2, "command line: '++' belongs to no flag"},
+    {{"check", "--layout", "bshd,"}, 2, "layout: '' is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]"},
+    {{"check", "--layout", "bshd,row_gap=1,row_gap=2"},
+     2,
+     "layout: 'row_gap=2' is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]"},
     {{"check", "--documents", "3,4"},
      2,
      "documents: of 7 positions together do not cover max(seqlen_q, seqlen_k) = 128"},

@@ -171,6 +171,7 @@ Numerics CpuKernel::numerics(const Case& c) const {
   n.max_P = plan.lazy_rescale ? 256 : 1;
   n.lse_max_roundings = 5;  // through base 2, see Executor::finish
   n.eps_tanh = 0x1p-22;     // std::tanh of a float: 2 ulp
+  n.num_splits = static_cast<int>(c.num_splits);
   return n;
 }
 

@@ -44,7 +44,7 @@ constexpr double unit = 0x1p-6;
 }  // namespace
 
 bool has_accumulator(const Case& c) {
-  return has_plain_scores(c.problem) && c.problem.seqlen_q > 0 && c.problem.seqlen_k > 2;
+  return has_plain_scores(c.problem) && c.num_splits == 1 && c.problem.seqlen_q > 0 && c.problem.seqlen_k > 2;
 }
 
 Verdict accumulator(Trial& trial) {

@@ -27,14 +27,22 @@ Verdict reference(Trial& trial) { return compare(trial.problem(), trial.truth(),
 
 bool always(const Case&) { return true; }
 bool has_rows(const Case& c) { return c.problem.seqlen_q > 0; }
+// Whether all scores are 0 where Q is, and a row's weights those of its keys alone.
+bool counts_keys(const Case& c) {
+  const Problem& p = c.problem;
+  return has_rows(c) && !p.alibi && !p.sink && p.bias == Bias::none;
+}
+bool has_no_sink(const Case& c) { return has_rows(c) && !c.problem.sink; }
 bool can_shift(const Case& c) {
   const double scale = effective_softmax_scale(c.problem);
-  return has_rows(c) && c.problem.seqlen_k > 0 && c.problem.headdim >= 2 && std::abs(scale) >= 0x1p-10 &&
-         std::abs(scale) <= 16;
+  return has_no_sink(c) && c.inputs != Distribution::non_finite && c.problem.softcap == 0 && c.problem.seqlen_k > 0 &&
+         c.problem.headdim >= 2 && std::abs(scale) >= 0x1p-10 && std::abs(scale) <= 16;
 }
 bool shares_heads(const Case& c) { return c.problem.nheads_k < c.problem.nheads && has_rows(c); }
 bool has_members(const Case& c) { return c.problem.batch > 1 && has_rows(c); }
-bool has_keys(const Case& c) { return c.problem.seqlen_k > 1 && has_rows(c); }
+// Which keys change places hangs on nothing but which rows see them.
+bool can_permute(const Case& c) { return c.problem.seqlen_k > 1 && has_rows(c) && !c.problem.alibi; }
+bool has_keys(const Case& c) { return c.problem.seqlen_k > 0 && has_rows(c); }
 
 bool mask_is_cheap(const Case& c) {
   const Problem& p = c.problem;
@@ -45,14 +53,20 @@ bool mask_is_cheap(const Case& c) {
 constexpr Property table[] = {
     {"hazards", 64, always, hazards},
     {"reference", 64, always, reference},
-    {"zero_q", 16, has_rows, zero_q},
-    {"one_v", 8, has_rows, one_v},
-    {"one_hot_v", 16, has_rows, one_hot_v},
+    {"zero_q", 16, counts_keys, zero_q},
+    {"one_v", 8, has_no_sink, one_v},
+    {"one_hot_v", 16, counts_keys, one_hot_v},
     {"shift", 6, can_shift, shift},
     {"gqa", 16, shares_heads, gqa},
     {"batch", 16, has_members, batch},
-    {"key_permutation", 6, has_keys, key_permutation},
+    {"key_permutation", 6, can_permute, key_permutation},
     {"layout", 8, has_rows, layout},
+    {"packing", 8, has_keys, packing},
+    {"rewriting", 10, can_rewrite, rewriting},
+    {"documents", 24, has_documents, documents},
+    {"splits", 8, has_keys, splits},
+    {"descale", 16, has_descale, descale},
+    {"repeat", 6, has_rows, repeat},
     {"accumulator", 8, has_accumulator, accumulator},
     {"weights", 8, has_weights, weights},
     {"lookup", 8, can_look_up, lookup},
@@ -107,16 +121,18 @@ std::vector<const Property*> properties_for(std::uint64_t seed, std::uint64_t k,
 
 std::optional<Verdict> memory_flaw(const Outputs& outputs) {
   Verdict verdict;
+  std::int64_t unwritten = outputs.unwritten_o + outputs.unwritten_lse;
+  for (const std::int64_t count : outputs.unwritten_gradients) unwritten += count;
   if (outputs.out_of_bounds > 0) {
     verdict.status = Status::out_of_bounds;
     verdict.error_over_budget = static_cast<double>(1 + outputs.out_of_bounds);
     verdict.detail = fmt::format("{} bytes changed outside the logical domain", outputs.out_of_bounds);
-  } else if (outputs.unwritten_o + outputs.unwritten_lse > 0) {
+  } else if (unwritten > 0) {
     verdict.status = Status::unwritten;
-    verdict.channel = outputs.unwritten_o > 0 ? "o" : "lse";
-    verdict.error_over_budget = static_cast<double>(1 + outputs.unwritten_o + outputs.unwritten_lse);
-    verdict.detail =
-        fmt::format("{} elements of O and {} of LSE not written", outputs.unwritten_o, outputs.unwritten_lse);
+    verdict.channel = outputs.unwritten_o > 0 ? "o" : outputs.unwritten_lse > 0 ? "lse" : "gradients";
+    verdict.error_over_budget = static_cast<double>(1 + unwritten);
+    verdict.detail = fmt::format("{} elements of O, {} of LSE and {} of the gradients not written", outputs.unwritten_o,
+                                 outputs.unwritten_lse, unwritten - outputs.unwritten_o - outputs.unwritten_lse);
   } else {
     return std::nullopt;
   }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "attest/gpu/forward_buffers.h"
+#include "attest/reference/attends.h"
 #include "attest/reference/compare.h"
 
 namespace attest {
@@ -59,22 +60,31 @@ Verdict gqa(Trial& trial);
 Verdict batch(Trial& trial);
 Verdict key_permutation(Trial& trial);
 Verdict layout(Trial& trial);
+Verdict packing(Trial& trial);
+Verdict rewriting(Trial& trial);
+Verdict documents(Trial& trial);
+Verdict splits(Trial& trial);
+Verdict descale(Trial& trial);
+Verdict repeat(Trial& trial);
 Verdict accumulator(Trial& trial);
 Verdict weights(Trial& trial);
 Verdict lookup(Trial& trial);
 Verdict mask(Trial& trial);
-
-/// Queries of batch entry b.
-inline std::int64_t queries_of(const Problem& p, std::int64_t b) {
-  return p.varlen_q.empty() ? p.seqlen_q : p.varlen_q[static_cast<std::size_t>(b)];
-}
 
 /// Whether a score is softmax_scale q.k and nothing else, and inputs have the 8 bits and more that codes need.
 inline bool has_plain_scores(const Problem& p) {
   return p.softcap == 0 && !p.alibi && !p.sink && p.bias == Bias::none && !is_fp8(p.dtype);
 }
 
+/// How far apart the weights of splits may be, relative to them, for a row of `keys` keys and that LSE: each split's
+/// LSE (its own logarithm, three roundings of its maximum), the difference, the exponential, and their sum. 0 for one
+/// split.
+double split_error(const Numerics& numerics, const Case& c, std::int64_t keys, double lse);
+
 // To which cases some of them apply.
+bool can_rewrite(const Case& c);
+bool has_documents(const Case& c);
+bool has_descale(const Case& c);
 bool has_accumulator(const Case& c);
 bool has_weights(const Case& c);
 bool can_look_up(const Case& c);

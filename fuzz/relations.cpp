@@ -1,83 +1,47 @@
 // Variations of a case that must give the case's own answer.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "attest/fuzz/properties.h"
 #include "attest/reference/attends.h"
 #include "property_parts.h"
+#include "variations.h"
 
 namespace attest {
 namespace {
 
-// [first, first + count) of the outermost extent.
-Tensor members(const Tensor& tensor, std::int64_t first, std::int64_t count) {
+// Every head of [.., heads, ..] `group` times; heads are the second extent of factors, the third of K and V.
+Tensor repeat_heads(const Tensor& tensor, std::int64_t group, std::size_t axis) {
+  if (tensor.extents == std::array<std::int64_t, 4>{}) return tensor;  // the case has none
   auto extents = tensor.extents;
-  extents[0] = count;
-  Tensor slice(extents);
-  const auto begin = tensor.values.begin() + tensor.index(first, 0, 0, 0);
-  std::copy_n(begin, slice.values.size(), slice.values.begin());
-  return slice;
-}
-
-Tensor repeat_heads(const Tensor& tensor, std::int64_t group) {
-  const auto [batch, seqlen, heads, dim] = tensor.extents;
-  Tensor repeated({batch, seqlen, heads * group, dim});
-  for (std::int64_t b = 0; b < batch; ++b)
-    for (std::int64_t s = 0; s < seqlen; ++s)
-      for (std::int64_t h = 0; h < heads * group; ++h)
-        std::copy_n(tensor.values.begin() + tensor.index(b, s, h / group, 0), dim,
-                    repeated.values.begin() + repeated.index(b, s, h, 0));
+  std::int64_t inner = 1;
+  for (std::size_t n = axis + 1; n < extents.size(); ++n) inner *= extents[n];
+  extents[axis] *= group;
+  Tensor repeated(extents);
+  auto to = repeated.values.begin();
+  for (auto from = tensor.values.begin(); from != tensor.values.end() && inner > 0; from += inner)
+    for (std::int64_t n = 0; n < group; ++n) to = std::copy_n(from, inner, to);
   return repeated;
 }
 
-void see_all(Worst& worst, const char* channel, std::int64_t first_member, const Tensor& value, const Tensor& expected,
-             const Tensor* bound, const Tensor* other_bound) {
-  const auto& e = value.extents;
-  std::size_t at = 0;
-  for (std::int64_t a = 0; a < e[0]; ++a)
-    for (std::int64_t b = 0; b < e[1]; ++b)
-      for (std::int64_t c = 0; c < e[2]; ++c)
-        for (std::int64_t d = 0; d < e[3]; ++d, ++at)
-          worst.see(channel, {first_member + a, b, c, d}, value.values[at], expected.values[at],
-                    bound ? bound->values[at] + other_bound->values[at] : 0);
-}
-
-// Holds the kernel's answer to the variation against its answer to members [first, first + batch of the variation) of
-// the case. Budgets of equal inputs under equal numerics are equal and computed once.
-Verdict same_answer(Trial& trial, const char* rule, const Case& variation, const Inputs& inputs, bool bitwise,
-                    std::int64_t first = 0) {
-  if (trial.kernel().unsupported(variation)) return {};
-  const ForwardRun run = trial.run(variation, inputs);
-  for (const Outputs* outputs : {&run.outputs, &trial.run().outputs})
-    if (auto flaw = memory_flaw(*outputs)) return *flaw;
-  const Numerics numerics = trial.kernel().numerics(variation);
-  Worst worst(bitwise ? std::string(rule) + ", bit for bit" : rule, numerics);
-  const std::int64_t count = variation.problem.batch;
-  const Outputs& own = trial.run().outputs;
-  if (bitwise) {
-    see_all(worst, "o", first, run.outputs.o, members(own.o, first, count), nullptr, nullptr);
-    if (own.lse) see_all(worst, "lse", first, *run.outputs.lse, members(*own.lse, first, count), nullptr, nullptr);
-    return worst.verdict();
-  }
-  const Truth& truth = trial.truth();
-  const Tensor o_bound = members(truth.o_bound, first, count), lse_bound = members(truth.lse_bound, first, count);
-  const bool same_budget = numerics == truth.numerics;
-  const Truth other = same_budget ? Truth{} : trial.truth_of(variation, inputs);
-  see_all(worst, "o", first, run.outputs.o, members(own.o, first, count), &o_bound,
-          same_budget ? &o_bound : &other.o_bound);
-  if (own.lse)
-    see_all(worst, "lse", first, *run.outputs.lse, members(*own.lse, first, count), &lse_bound,
-            same_budget ? &lse_bound : &other.lse_bound);
-  return worst.verdict();
-}
+// Whether batch entries share their scores' bias, so that what is done to its columns is done to all of them.
+bool shares_bias(const Problem& p) { return p.bias == Bias::hqk || p.bias == Bias::qk; }
 
 // Keys are exchanged only if exactly the same rows see them: within a class, the first goes where the last was, and so
-// on. Returns where key j of batch entry b comes from.
-std::vector<std::int64_t> reverse_within_classes(const Problem& p, std::int64_t b) {
+// on. Returns where key j of batch entries [first, last) comes from.
+std::vector<std::int64_t> reverse_within_classes(const Problem& p, std::int64_t first, std::int64_t last) {
   std::map<std::vector<bool>, std::vector<std::int64_t>> classes;
   for (std::int64_t j = 0; j < p.seqlen_k; ++j) {
-    std::vector<bool> rows(static_cast<std::size_t>(p.seqlen_q));
-    for (std::int64_t i = 0; i < p.seqlen_q; ++i) rows[static_cast<std::size_t>(i)] = attends(p, b, i, j);
+    std::vector<bool> rows;
+    bool exists = true;
+    for (std::int64_t b = first; b < last; ++b) {
+      exists &= j < keys_of(p, b);
+      for (std::int64_t i = 0; i < queries_of(p, b); ++i) rows.push_back(attends(p, b, i, j));
+    }
+    rows.push_back(exists);  // a key past the end of one batch entry stays where it is
+    if (!exists)
+      for (std::int64_t n = j; n > 0; n /= 2) rows.push_back(n % 2 != 0);
     classes[rows].push_back(j);
   }
   std::vector<std::int64_t> from(static_cast<std::size_t>(p.seqlen_k));
@@ -86,37 +50,50 @@ std::vector<std::int64_t> reverse_within_classes(const Problem& p, std::int64_t 
   return from;
 }
 
-Tensor permuted(const Tensor& tensor, std::int64_t b, const std::vector<std::int64_t>& from, Tensor into) {
+void permute_rows(const Tensor& tensor, std::int64_t b, const std::vector<std::int64_t>& from, Tensor& into) {
   const std::int64_t row = tensor.extents[2] * tensor.extents[3];
   for (std::int64_t j = 0; j < tensor.extents[1]; ++j)
     std::copy_n(tensor.values.begin() + tensor.index(b, from[static_cast<std::size_t>(j)], 0, 0), row,
                 into.values.begin() + into.index(b, j, 0, 0));
-  return into;
+}
+
+void permute_columns(const Tensor& bias, std::int64_t b, const std::vector<std::int64_t>& from, Tensor& into) {
+  for (std::int64_t h = 0; h < bias.extents[1]; ++h)
+    for (std::int64_t i = 0; i < bias.extents[2]; ++i)
+      for (std::int64_t j = 0; j < bias.extents[3]; ++j)
+        into.at(b, h, i, j) = bias.at(b, h, i, from[static_cast<std::size_t>(j)]);
 }
 
 }  // namespace
 
 Verdict gqa(Trial& trial) {
-  Case variation = trial.the_case();
-  const std::int64_t group = variation.problem.nheads / variation.problem.nheads_k;
-  variation.problem.nheads_k = variation.problem.nheads;
-  const Inputs& own = trial.inputs();
-  return same_answer(trial, "GQA = MHA with repeated heads", variation,
-                     {own.q, repeat_heads(own.k, group), repeat_heads(own.v, group)},
-                     trial.kernel().capability().bitwise_gqa);
+  Variation repeated{trial.the_case(), trial.inputs()};
+  const std::int64_t group = repeated.c.problem.nheads / repeated.c.problem.nheads_k;
+  repeated.c.problem.nheads_k = repeated.c.problem.nheads;
+  for (Tensor Inputs::*tensor : {&Inputs::k, &Inputs::v})
+    repeated.inputs.*tensor = repeat_heads(repeated.inputs.*tensor, group, 2);
+  for (Tensor Inputs::*tensor : {&Inputs::q_descale, &Inputs::k_descale, &Inputs::v_descale})
+    repeated.inputs.*tensor = repeat_heads(repeated.inputs.*tensor, group, 1);
+  Relation relation{"GQA = MHA with repeated heads"};
+  relation.bitwise = trial.kernel().capability().bitwise_gqa;
+  relation.gradients = Relation::Gradients::all;
+  relation.group = group;
+  return same_answer(trial, relation, repeated);
 }
 
-// The last member, whose offset is the largest, and the first one.
+// The last member with queries, whose offset is the largest, and the first one.
 Verdict batch(Trial& trial) {
-  Case variation = trial.the_case();
-  const std::int64_t last = variation.problem.batch - 1;
-  variation.problem.batch = 1;
-  const Inputs& own = trial.inputs();
+  const Problem& p = trial.problem();
+  std::int64_t last = p.batch - 1, first = 0;
+  while (last > 0 && queries_of(p, last) == 0) --last;
+  while (first < last && queries_of(p, first) == 0) ++first;
+  Relation relation{"a batch = its members"};
+  relation.bitwise = trial.kernel().capability().bitwise_batch;
+  relation.gradients = Relation::Gradients::of_members;
   Verdict verdict;
-  for (const std::int64_t b : {last, std::int64_t{0}}) {
-    Verdict one = same_answer(trial, "a batch = its members", variation,
-                              {members(own.q, b, 1), members(own.k, b, 1), members(own.v, b, 1)},
-                              trial.kernel().capability().bitwise_batch, b);
+  for (const std::int64_t b : {last, first}) {
+    relation.place.first_member = b;
+    Verdict one = same_answer(trial, relation, member_alone(trial.the_case(), trial.inputs(), b));
     if (one.status != Status::passed) return one;
     if (verdict.rule.empty() || one.error_over_budget > verdict.error_over_budget) verdict = one;
   }
@@ -125,26 +102,59 @@ Verdict batch(Trial& trial) {
 
 Verdict key_permutation(Trial& trial) {
   const Problem& p = trial.problem();
-  Inputs inputs = trial.inputs();
+  const Inputs& own = trial.inputs();
+  Variation permuted{trial.the_case(), own};
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    const std::vector<std::int64_t> from = reverse_within_classes(p, b);
-    inputs.k = permuted(trial.inputs().k, b, from, std::move(inputs.k));
-    inputs.v = permuted(trial.inputs().v, b, from, std::move(inputs.v));
+    const bool all = shares_bias(p);
+    const std::vector<std::int64_t> from = reverse_within_classes(p, all ? 0 : b, all ? p.batch : b + 1);
+    permute_rows(own.k, b, from, permuted.inputs.k);
+    permute_rows(own.v, b, from, permuted.inputs.v);
+    if (p.bias != Bias::none && (!all || b == 0)) permute_columns(own.bias, b, from, permuted.inputs.bias);
   }
-  return same_answer(trial, "keys and values permuted together", trial.the_case(), inputs, false);
+  return same_answer(trial, {"keys and values permuted together"}, permuted);
 }
 
 Verdict layout(Trial& trial) {
-  Case variation = trial.the_case();
-  if (variation.layout == Layout{}) {
-    variation.layout.order = Layout::Order::bhsd;
-    variation.layout.row_gap = 8;
-    variation.layout.seq_gap = 3;
+  Variation variation{trial.the_case(), trial.inputs()};
+  Layout& layout = variation.c.layout;
+  if (layout == Layout{}) {
+    layout.order = Layout::Order::bhsd;
+    layout.row_gap = 8;
+    layout.seq_gap = 3;
   } else {
-    variation.layout = Layout{};
+    layout = Layout{};
   }
-  return same_answer(trial, "the same values in another layout", variation, trial.inputs(),
-                     trial.kernel().capability().bitwise_layout);
+  Relation relation{"the same values in another layout"};
+  relation.bitwise = trial.kernel().capability().bitwise_layout;
+  relation.gradients = Relation::Gradients::all;
+  return same_answer(trial, relation, variation);
+}
+
+// Keys in pages, packed, or padded with their numbers given; queries packed where all have the same length.
+Verdict packing(Trial& trial) {
+  const Case& c = trial.the_case();
+  Variation variation{c, trial.inputs()};
+  Problem& p = variation.c.problem;
+  Layout& layout = variation.c.layout;
+  const std::vector<std::int64_t> all_queries(static_cast<std::size_t>(p.batch), p.seqlen_q);
+  if (p.varlen_q.empty())
+    p.varlen_q = all_queries;
+  else if (p.varlen_q == all_queries)
+    p.varlen_q.clear();
+  if (layout.page_size > 0) {  // contiguous
+    layout.page_size = layout.num_pages = 0;
+    layout.page_table.clear();
+  } else {
+    if (!p.varlen_k.empty() && p.seqused_k.empty()) p.seqused_k = p.varlen_k;
+    p.varlen_k.clear();
+    constexpr std::int64_t sizes[] = {0, 16, 5, 64};
+    layout.page_size = sizes[c.seed % 4];
+    layout.num_pages = 0;
+  }
+  Relation relation{"the same values packed, padded or in pages"};
+  relation.bitwise = trial.kernel().capability().bitwise_layout;
+  relation.gradients = Relation::Gradients::all;
+  return same_answer(trial, relation, variation);
 }
 
 }  // namespace attest

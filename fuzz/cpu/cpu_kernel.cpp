@@ -177,6 +177,8 @@ Numerics CpuKernel::numerics(const Case& c) const {
 
 std::optional<std::string> CpuKernel::unsupported(const Case& c) const {
   if (c.backward) return "the CPU kernel does not run the backward";
+  if (is_fp8(c.problem.dtype) && spec_.tile_n % 32 != 0)
+    return fmt::format("tile_n={} is no multiple of the 32 keys of a matrix step of 8-bit values", spec_.tile_n);
   return std::nullopt;
 }
 

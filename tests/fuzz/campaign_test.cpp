@@ -82,13 +82,16 @@ TEST_P(EveryFault, IsFoundAndMadeSmall) {
   options.budget.max_work = 1 << 18;
   const CampaignResult result = run_campaign(naive(GetParam().fault), options);
   ASSERT_FALSE(result.failures.empty());
+  const bool remembers = GetParam().fault == Fault::stale_scale || GetParam().fault == Fault::alternates;
   for (const Failure& failure : result.failures) {
     EXPECT_NE(failure.verdict.status, Status::passed);
     EXPECT_GT(failure.verdict.error_over_budget, 1);
-    EXPECT_LE(work_of(failure.minimal.problem), work_of(failure.found.problem));
+    const auto extents = [](const Problem& p) { return p.batch * p.nheads * p.seqlen_q * p.seqlen_k * p.headdim; };
+    EXPECT_LE(extents(failure.minimal.problem), extents(failure.found.problem));
     EXPECT_THAT(failure.repro, testing::StartsWith("attest check --kernel naive --property " + failure.property));
     EXPECT_THAT(failure.repro, testing::EndsWith(command_line(failure.minimal)));
-    // The failing case fails again, by itself.
+    // The failing case fails again, by itself, unless the calls before it were what was wrong.
+    if (remembers) continue;
     NaiveKernel kernel(GetParam().fault);
     ForwardBuffers buffers;
     Trial trial(kernel, buffers, failure.minimal);
@@ -101,7 +104,7 @@ TEST_P(EveryFault, IsFoundAndMadeSmall) {
                                GetParam().fault == Fault::drops_one_key_of_many;
   const bool statistical = GetParam().fault == Fault::p_in_bf16 || GetParam().fault == Fault::p_truncated ||
                            GetParam().fault == Fault::scale_one_percent;
-  if (!statistical) {
+  if (!statistical && !remembers) {
     EXPECT_LE(work_of(first.minimal.problem), needs_many_keys ? 400 : 64) << command_line(first.minimal);
   }
 }

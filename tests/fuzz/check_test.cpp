@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/commands.h"
@@ -23,7 +24,9 @@ TEST(Check, RunsEveryPropertyThatApplies) {
   NaiveKernel kernel;
   const CheckOptions options = options_for(5, 70);
   const CheckResult result = run_check(kernel, options);
-  EXPECT_EQ(result.verdicts.size(), properties().size());
+  const auto applies = [&](const Property& property) { return property.applies(options.the_case); };
+  EXPECT_EQ(std::ssize(result.verdicts), std::count_if(properties().begin(), properties().end(), applies));
+  EXPECT_GT(result.verdicts.size(), 15u);
   for (const auto& [property, verdict] : result.verdicts) EXPECT_EQ(verdict.status, Status::passed) << property;
   EXPECT_EQ(to_json(options, result)["failed"], 0);
   EXPECT_EQ(to_json(options, result)["schema"], "attest/check/1");

@@ -110,6 +110,10 @@ TEST_P(CpuSchedule, AgreesWithTheReferenceAndHasNoHazards) {
   ForwardBuffers buffers;
   for (std::uint64_t k = 0; k < 150; ++k) {
     const Case c = generate_case(23, k, {64, 1 << 18, 2048});
+    if (const auto why = kernel.unsupported(c)) {  // tiles of 16 or 48 keys
+      ASSERT_TRUE(is_fp8(c.problem.dtype)) << *why;
+      continue;
+    }
     Trial trial(kernel, buffers, c);
     for (const char* name : {"hazards", "reference"}) {
       const Verdict verdict = judge(property_named(name), trial);

@@ -31,7 +31,7 @@ Case make_case(std::int64_t seqlen_q, std::int64_t seqlen_k, std::int64_t headdi
 void expect_weights(const RecoveredMask& mask, const TableKernel::Weight& weight, double relative, const Case& c) {
   for (std::int64_t b = 0; b < c.problem.batch; ++b)
     for (std::int64_t h = 0; h < c.problem.nheads; ++h)
-      for (std::int64_t i = 0; i < c.problem.seqlen_q; ++i)
+      for (std::int64_t i = 0; i < queries_of(c.problem, b); ++i)
         for (std::int64_t j = 0; j < c.problem.seqlen_k; ++j) {
           const double w = weight(b, h, i, j);
           ASSERT_NEAR(mask.weight(mask.row(b, h, i), j), w, w * relative)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attest/fuzz/generators.h"
 #include "naive_kernel.h"
 
@@ -28,7 +30,77 @@ TEST(SimplerCases, AreValidDifferentAndEnd) {
     EXPECT_EQ(c.problem.nheads, 1);
     EXPECT_EQ(c.problem.headdim, 1);
     EXPECT_EQ(c.seed, 0u);
+    EXPECT_EQ(c.num_splits, 1);
+    EXPECT_FALSE(c.backward || c.deterministic);
+    const Problem simplest{1, 1, 1, 0, 0, 1, 1, c.problem.dtype, {}};
+    EXPECT_EQ(c.problem, simplest) << command_line(c);
   }
+}
+
+// Every field can be dropped by itself.
+TEST(SimplerCases, DropEachFeatureAlone) {
+  Case c;
+  Problem& p = c.problem;
+  p.batch = 3;
+  p.varlen_q = {4, 0, 40};
+  p.seqlen_q = 40;
+  p.seqlen_k = 70;
+  p.seqused_k = {70, 3, 0};
+  p.causal = Causal::bottom_right;
+  p.prefix = 3;
+  p.documents = {30, 0, 39, 1};
+  p.softcap = 30;
+  p.alibi = p.sink = true;
+  p.bias = Bias::hqk;
+  c.layout.page_size = 16;
+  c.layout.page_table = {{4, 2, 3, 0, 1}, {5}, {}};
+  c.layout.num_pages = 7;
+  c.num_splits = 3;
+  c.backward = c.deterministic = true;
+  validate(c);
+  const std::vector<Case> simpler = simpler_cases(c);
+  const auto some = [&](const char* what, auto holds) {
+    EXPECT_TRUE(std::any_of(simpler.begin(), simpler.end(), holds)) << what;
+  };
+  const auto without = [&](auto change) {
+    Case expected = c;
+    change(expected);
+    return [expected](const Case& s) { return s == expected; };
+  };
+  some("prefix", without([](Case& s) { s.problem.prefix = 0; }));
+  some("documents", without([](Case& s) { s.problem.documents.clear(); }));
+  some("an empty document", without([](Case& s) { s.problem.documents = {30, 39, 1}; }));
+  some("two documents merged", without([](Case& s) { s.problem.documents = {30, 0, 40}; }));
+  some("one boundary", without([](Case& s) { s.problem.documents = {30, 40}; }));
+  some("softcap", without([](Case& s) { s.problem.softcap = 0; }));
+  some("softcap 1", without([](Case& s) { s.problem.softcap = 1; }));
+  some("alibi", without([](Case& s) { s.problem.alibi = false; }));
+  some("sink", without([](Case& s) { s.problem.sink = false; }));
+  some("bias", without([](Case& s) { s.problem.bias = Bias::none; }));
+  some("bias 11qk", without([](Case& s) { s.problem.bias = Bias::qk; }));
+  some("varlen_q", without([](Case& s) { s.problem.varlen_q.clear(); }));
+  some("a batch entry", without([](Case& s) {
+         s.problem.batch = 2;
+         s.problem.varlen_q = {4, 40};
+         s.problem.seqused_k = {70, 0};
+         s.layout.page_table = {{4, 2, 3, 0, 1}, {}};
+       }));
+  some("half of a length", without([](Case& s) {
+         s.problem.varlen_q[2] = 20;
+         s.problem.seqlen_q = 20;
+       }));
+  some("a page table", without([](Case& s) { s.layout.page_table.clear(); }));
+  some("pages", without([](Case& s) {
+         s.layout.page_size = s.layout.num_pages = 0;
+         s.layout.page_table.clear();
+       }));
+  some("splits", without([](Case& s) { s.num_splits = 1; }));
+  some("backward", without([](Case& s) { s.backward = s.deterministic = false; }));
+  some("deterministic", without([](Case& s) { s.deterministic = false; }));
+  some("fewer keys, documents cut with them", [&](const Case& s) {
+    return s.problem.seqlen_k == 35 && s.problem.documents == std::vector<std::int64_t>{30, 0, 10} &&
+           s.problem.seqused_k == std::vector<std::int64_t>{35, 3, 0};
+  });
 }
 
 TEST(Shrink, GoesToTheEdgeOfAFault) {

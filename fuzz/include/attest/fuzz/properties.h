@@ -30,6 +30,12 @@ struct Property {
 /// batch       a batch gives what its members give alone
 /// key_permutation   keys that the same rows see may change places, together with their values
 /// layout      the same values lying elsewhere in memory give the same result
+/// packing     nor does it matter whether they are packed, padded or in pages
+/// rewriting   the same problem in other words: causal as a window, ALiBi as a bias, a prefix that hides nothing, ...
+/// documents   a document gives what its positions give alone
+/// splits      keys in splits give what they give in one piece
+/// descale     factors of 8-bit inputs may move between q and k, and out of v
+/// repeat      the same call gives the same bits again after another one with another scale
 /// accumulator large numbers cancel in O and leave exactly what was added beside them
 /// weights     V that cancels P leaves nothing: P has all the bits its kernel declares
 /// lookup      a query that is one key's word gives that key's V and its score

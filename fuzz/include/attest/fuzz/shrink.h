@@ -19,7 +19,8 @@ struct Shrunk {
 };
 
 /// Valid cases that are simpler than c in one respect, the boldest first: features dropped, extents towards 0 and 1 by
-/// halves and steps, default layout, normal inputs, small seed. Finite chains: every respect has a simplest value.
+/// halves and steps, batch entries and documents dropped one by one, default layout, normal inputs, small seed. Fields
+/// that must agree with a changed one give way with it. Finite chains: every respect has a simplest value.
 std::vector<Case> simpler_cases(const Case& c);
 
 /// Greedy: takes the first simpler case that the kernel supports and that fails `property` with the same status as

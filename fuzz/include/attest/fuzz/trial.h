@@ -19,17 +19,22 @@ class Trial {
   Kernel& kernel() { return kernel_; }
   const Case& the_case() const { return case_; }
   const Problem& problem() const { return case_.problem; }
+  bool has_gradients() const { return case_.backward && kernel_.capability().offers_gradients; }
 
   /// Of the case itself, computed at the first call. The truth has the statistical budget where the inputs allow it.
+  /// Where the case asks for gradients and the kernel offers them, run() has them, and the truth judges them from the O
+  /// and LSE that the kernel's backward was handed. Inputs that are not finite spare the values of masked keys where
+  /// the kernel does not declare to isolate them.
   const Inputs& inputs();
   const Truth& truth();
   const ForwardRun& run();
 
-  /// The kernel on a variation of the case. In both, LSE of a row without keys is -inf if it is what the kernel
-  /// declares for such rows, and NaN if it is not.
-  ForwardRun run(const Case& variation, const Inputs& inputs);
-  /// Bounds of a variation with the kernel's numerics for it; worst case only.
-  Truth truth_of(const Case& variation, const Inputs& inputs);
+  /// The kernel on a variation of the case, its forward alone or both. In both, LSE of a row without keys is -inf if it is what the
+  /// kernel declares for such rows, and NaN if it is not.
+  ForwardRun run(const Case& variation, const Inputs& inputs, bool gradients = false);
+  /// Bounds of a variation with the kernel's numerics for it; worst case only. Those of gradients are for any O and LSE
+  /// within theirs.
+  Truth truth_of(const Case& variation, const Inputs& inputs, bool gradients = false);
 
   /// Hazards that the runs of variations reported since the last call.
   std::vector<std::string> take_hazards() { return std::exchange(hazards_, {}); }

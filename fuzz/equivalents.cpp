@@ -112,9 +112,10 @@ constexpr std::int64_t most_expanded = 1 << 20;  // elements of a bias
 bool can_expand(const Problem& p) { return p.batch * p.nheads * p.seqlen_q * p.seqlen_k <= most_expanded; }
 bool has_shared_bias(const Problem& p) { return p.bias != Bias::none && p.bias != Bias::bhqk && can_expand(p); }
 bool has_slopes_for_a_bias(const Problem& p) { return p.alibi && p.bias == Bias::none && can_expand(p); }
-// A bias may be so low that no sink is beyond it.
+// A bias may be so low that no sink is beyond it, and so is a score of -Inf.
 bool has_droppable_sink(const Case& c) {
-  return c.problem.sink && (c.problem.bias == Bias::none || c.inputs != Distribution::large);
+  const bool low = c.problem.bias != Bias::none && c.inputs == Distribution::large;
+  return c.problem.sink && !low && c.inputs != Distribution::non_finite;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "attest/cpu/backward_mutants.h"
 #include "attest/cpu/cpu_kernel.h"
 #include "attest/cpu/mutants.h"
 #include "attest/problem/error.h"
@@ -16,8 +17,9 @@ struct Entry {
 };
 
 std::unique_ptr<Kernel> make_mutant(std::string_view id) {
-  for (const Mutant& mutant : forward_mutants())
-    if (mutant.id == id) return mutant.make({});
+  for (const auto* mutants : {&forward_mutants(), &backward_mutants()})
+    for (const Mutant& mutant : *mutants)
+      if (mutant.id == id) return mutant.make({});
   throw InvalidInput("kernel", fmt::format("'mutant:{}'", id), "is no mutant; see attest mutants");
 }
 

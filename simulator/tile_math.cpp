@@ -147,4 +147,11 @@ void multiply_add(const float* p, int p_stride, const float* v, int v_stride, in
       ConstMatrix(p, rows, n, Eigen::OuterStride<>(p_stride)) * ConstMatrix(v, n, d, Eigen::OuterStride<>(v_stride));
 }
 
+void add_transposed_multiple(const float* p, int p_stride, const float* x, int x_stride, int rows, int n, int d,
+                             float* o, int o_stride) {
+  Matrix(o, n, d, Eigen::OuterStride<>(o_stride)).noalias() +=
+      ConstMatrix(p, rows, n, Eigen::OuterStride<>(p_stride)).transpose() *
+      ConstMatrix(x, rows, d, Eigen::OuterStride<>(x_stride));
+}
+
 }  // namespace attest::tile_math

@@ -156,10 +156,13 @@ std::unique_ptr<Behaviour> CpuKernel::right_behaviour(const KernelPlan& plan) {
   return std::make_unique<BehaviourOf<KernelPlan>>(plan);
 }
 
-CpuKernel::CpuKernel(const CpuPlanSpec& spec, MakeBehaviour behaviour) : spec_(spec), make_behaviour_(behaviour) {
+CpuKernel::CpuKernel(const CpuPlanSpec& spec, MakeBehaviour behaviour, MakeBackward backward)
+    : spec_(spec), make_behaviour_(behaviour), make_backward_(backward) {
   capability_.name = "cpu";
-  capability_.description = "FlashAttention-2 style forward, recorded from the kernels' own roles and run on the CPU";
+  capability_.description =
+      "FlashAttention-2 style, forward and backward, recorded from the kernels' own roles and run on the CPU";
   capability_.dtypes.assign(std::begin(all_dtypes), std::end(all_dtypes));
+  capability_.offers_gradients = true;
   capability_.bitwise_batch = true;
   capability_.bitwise_gqa = true;
   capability_.bitwise_layout = true;
@@ -176,7 +179,7 @@ Numerics CpuKernel::numerics(const Case& c) const {
 }
 
 std::optional<std::string> CpuKernel::unsupported(const Case& c) const {
-  if (c.backward) return "the CPU kernel does not run the backward";
+  if (c.backward && is_fp8(c.problem.dtype)) return "the CPU kernel does not run the backward of 8-bit inputs";
   if (is_fp8(c.problem.dtype) && spec_.tile_n % 32 != 0)
     return fmt::format("tile_n={} is no multiple of the 32 keys of a matrix step of 8-bit values", spec_.tile_n);
   return std::nullopt;

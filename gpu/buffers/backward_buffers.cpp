@@ -7,6 +7,22 @@
 #include "run_kernel.h"
 
 namespace attest {
+namespace {
+
+// A caller's dO need not lie as O does: heads and rows change places, and there are other gaps.
+Case elsewhere(Case c) {
+  c.layout.order = c.layout.order == Layout::Order::bshd ? Layout::Order::bhsd : Layout::Order::bshd;
+  c.layout.row_gap += 8;
+  return c;
+}
+
+Case without_pages(Case c) {
+  c.layout.page_size = c.layout.num_pages = 0;
+  c.layout.page_table.clear();
+  return c;
+}
+
+}  // namespace
 
 BackwardArgs ForwardBuffers::lay_out_backward(const Case& c, const Inputs& inputs, const Tensor& o) {
   const Problem& p = c.problem;
@@ -17,7 +33,7 @@ BackwardArgs ForwardBuffers::lay_out_backward(const Case& c, const Inputs& input
     lse_.lay_out(lse_as_written_);
   else  // the kernel offers none, and gets none
     lse_.lay_out(Tensor(lse_.placement().extents, std::numeric_limits<double>::quiet_NaN()));
-  dout_.place(place_queries(c, p.headdim_v), dtype, offset);
+  dout_.place(place_queries(elsewhere(c), p.headdim_v), dtype, offset);
   dout_.lay_out(inputs.dout);
 
   BackwardArgs args;
@@ -26,8 +42,8 @@ BackwardArgs ForwardBuffers::lay_out_backward(const Case& c, const Inputs& input
   auto& [dq, dk, dv, dsink, dbias] = gradients_;
   asked_ = {0, 1, 2};
   dq.place(place_queries(c, p.headdim), dtype, offset);
-  dk.place(place_keys(c, p.headdim), dtype, offset);
-  dv.place(place_keys(c, p.headdim_v), dtype, offset);
+  dk.place(place_keys(without_pages(c), p.headdim), dtype, offset);
+  dv.place(place_keys(without_pages(c), p.headdim_v), dtype, offset);
   args.dq = dq.ref();
   args.dk = dk.ref();
   args.dv = dv.ref();

@@ -26,5 +26,8 @@ void multiply_transposed(const float* q, int q_stride, const float* k, int k_str
 /// o[rows x d] += p[rows x n] v[n x d].
 void multiply_add(const float* p, int p_stride, const float* v, int v_stride, int rows, int n, int d, float* o,
                   int o_stride);
+/// o[n x d] += p[rows x n]^T x[rows x d].
+void add_transposed_multiple(const float* p, int p_stride, const float* x, int x_stride, int rows, int n, int d,
+                             float* o, int o_stride);
 
 }  // namespace attest::tile_math

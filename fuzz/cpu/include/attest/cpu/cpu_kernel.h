@@ -1,10 +1,11 @@
-// The CPU kernel: the recorded forward behind the Kernel interface, its tiles chosen at run time.
+// The CPU kernel: the recorded forward and backward behind the Kernel interface, their tiles chosen at run time.
 #pragma once
 #include <string_view>
 #include <unordered_map>
 
 #include "attest/gpu/kernel.h"
 #include "attest/plan/catalog.h"
+#include "attest/simulator/cpu_backward.h"
 #include "attest/simulator/cpu_forward.h"
 #include "attest/simulator/hazards.h"
 
@@ -24,6 +25,10 @@ CpuPlanSpec parse_cpu_plan_spec(std::string_view text);
 /// The plan that the CPU kernel runs a case with: a pure function of both arguments. Throws InvalidInput if the fields
 /// that were fixed make no kernel.
 KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c);
+
+/// Likewise of a backward: with tile_m, num_warps and stages where they are fixed, and tile_n in whole steps of the
+/// warps. Deterministic where the case asks for it.
+BackwardPlan cpu_backward_plan(const CpuPlanSpec& spec, const Case& c);
 
 /// Hazards of the programs of a forward. Programs that touch shared memory alike are checked once and remembered, which
 /// changes nothing but the time it takes.
@@ -51,17 +56,26 @@ class CpuKernel : public Kernel {
  public:
   using MakeBehaviour = std::unique_ptr<Behaviour> (*)(const KernelPlan&);
 
-  explicit CpuKernel(const CpuPlanSpec& spec = {}, MakeBehaviour behaviour = right_behaviour);
+  using MakeBackward = std::unique_ptr<BackwardBehaviour> (*)(const BackwardPlan&);
+
+  explicit CpuKernel(const CpuPlanSpec& spec = {}, MakeBehaviour behaviour = right_behaviour,
+                     MakeBackward backward = right_backward);
   const Capability& capability() const override { return capability_; }
   Numerics numerics(const Case& c) const override;
   std::optional<std::string> unsupported(const Case& c) const override;
   RunReport run(const Case& c, const ForwardArgs& args) override;
+  /// Launches 2 and 3 of every four run their CTAs the other way round, as a device may: unless the case is
+  /// deterministic, repeats need not give the same bits.
+  RunReport run_backward(const Case& c, const BackwardArgs& args) override;
 
   static std::unique_ptr<Behaviour> right_behaviour(const KernelPlan& plan);
+  static std::unique_ptr<BackwardBehaviour> right_backward(const BackwardPlan& plan);
 
  private:
   CpuPlanSpec spec_;
   MakeBehaviour make_behaviour_;
+  MakeBackward make_backward_;
+  std::uint64_t launches_ = 0;  // of the backward
   Capability capability_;
   HazardMemory hazards_;
 };

@@ -1,0 +1,56 @@
+// The CPU kernel's gradients.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attest/cpu/cpu_kernel.h"
+#include "attest/problem/error.h"
+#include "attest/simulator/backward_hazards.h"
+
+namespace attest {
+namespace {
+
+// Steps of a backward's programs that are looked through for hazards, beyond the first two programs: those of thousands
+// of keys differ in length alone.
+constexpr std::size_t max_steps = 20'000;
+
+}  // namespace
+
+BackwardPlan cpu_backward_plan(const CpuPlanSpec& spec, const Case& c) {
+  const KernelPlan drawn = cpu_plan(spec, c);
+  BackwardPlan plan;
+  static_cast<KernelPlan&>(plan) = drawn;
+  plan.tile_n = KernelPlan::round_up(plan.tile_n, 16 * plan.num_warps);
+  plan.dq_over_p = (c.seed >> 3 & 1) != 0;
+  plan.deterministic = c.deterministic;
+  plan.num_splits = 1;
+  if (const char* why = plan.invalid())
+    throw InvalidInput(
+        "kernel",
+        fmt::format("tile_m={},tile_n={},warps={},stages={}", plan.tile_m, plan.tile_n, plan.num_warps, plan.stages),
+        fmt::format("makes no backward: {}", why));
+  return plan;
+}
+
+std::unique_ptr<BackwardBehaviour> CpuKernel::right_backward(const BackwardPlan& plan) {
+  return std::make_unique<BackwardBehaviourOf<BackwardPlan>>(plan);
+}
+
+RunReport CpuKernel::run_backward(const Case& c, const BackwardArgs& args) {
+  const auto behaviour = make_backward_(cpu_backward_plan(spec_, c));
+  RunReport report;
+  std::size_t programs = 0, steps = 0;
+  const auto inspect = [&](const BackwardProgram& program) {
+    if (program.warps.front().empty() || (programs >= 2 && steps > max_steps)) return;
+    ++programs;
+    steps += program.warps.front().size();
+    for (const std::string& name : find_backward_hazards(behaviour->plan(), program))
+      if (std::find(report.hazards.begin(), report.hazards.end(), name) == report.hazards.end())
+        report.hazards.push_back(name);
+  };
+  const std::vector<std::string> faults = backward_on_cpu(*behaviour, c, args, (launches_++ >> 1 & 1) != 0, inspect);
+  report.hazards.insert(report.hazards.end(), faults.begin(), faults.end());
+  return report;
+}
+
+}  // namespace attest

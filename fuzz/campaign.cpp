@@ -2,76 +2,73 @@
 
 #include <fmt/format.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
-#include <tuple>
 
-#include "attest/fuzz/in_flight.h"
 #include "attest/problem/error.h"
+#include "findings.h"
+#include "judge.h"
 #include "progress.h"
 
 namespace attest {
 namespace {
 
-std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
-
-extern "C" void stop_on_signal(int signal) {
-  request_stop();
-  ::signal(signal, SIG_DFL);
-}
-
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// A way of failing, and the first case of it.
-struct Kind {
-  const Property* property;
-  std::uint64_t k = std::numeric_limits<std::uint64_t>::max();
-  Case found;
-  Verdict verdict;
-  std::uint64_t seen = 0;
-};
+using JudgeFactory = std::function<std::unique_ptr<Judge>()>;
 
-// What the threads share.
+// A crash or a hang, else the first property that failed.
+Status status_of(const Outcome& outcome) {
+  if (outcome.unsupported) return Status::unsupported;
+  if (outcome.failed.empty()) return Status::passed;
+  const Status last = outcome.failed.back().second.status;
+  return last == Status::crashed || last == Status::hung ? last : outcome.failed.front().second.status;
+}
+
+// What the threads share. Each has a judge of its own.
 class Run {
  public:
-  Run(const KernelFactory& make_kernel, const CampaignOptions& options)
+  Run(JudgeFactory make_judge, const CampaignOptions& options)
       : options_(options),
-        make_kernel_(make_kernel),
+        make_judge_(std::move(make_judge)),
         mine_(options.cases > options.shard_index
                   ? (options.cases - options.shard_index + options.shard_count - 1) / options.shard_count
-                  : 0) {}
+                  : 0),
+        corpus_(options.corpus.empty() ? std::nullopt : std::optional<Corpus>(std::in_place, options.corpus)),
+        findings_(options, corpus_ ? &*corpus_ : nullptr) {
+    if (!corpus_) return;
+    for (const Corpus::File& file : corpus_->files())
+      if (corpus_shard(file.name, options.shard_count) == options.shard_index) replays_.push_back(&file);
+  }
 
   CampaignResult run() {
-    stop_requested = false;
     const int threads = thread_count();
     {
-      Progress progress(options_.progress, mine_, options_.time_seconds);
+      Progress progress(options_.progress, mine_ + replays_.size(), options_.time_seconds);
       std::vector<std::jthread> workers;
       running_ = threads;
-      workers.reserve(static_cast<std::size_t>(threads) + 1);
+      workers.reserve(static_cast<std::size_t>(threads));
       for (int i = 0; i < threads; ++i) workers.emplace_back([this] { work(); });
-      wait(progress);
-      result_.seconds = seconds_since(start_);
-      running_ = 1;
-      workers.emplace_back([this] { shrink_kinds(); });
       wait(progress);
     }
     if (error_) std::rethrow_exception(error_);
+    result_.seconds = seconds_since(start_);
+    if (stop_requested() && stopped_ == Stopped::finished && !open_.empty()) stopped_ = Stopped::interrupted;
+    result_.failures = list_failures();
+    if (stop_requested() && stopped_ == Stopped::interrupted) clear_stop();
     result_.threads = threads;
-    result_.first_uncovered_k = options_.shard_index + options_.shard_count * taken_;
+    result_.first_uncovered_k = open_.empty() ? options_.shard_index + options_.shard_count * taken_ : *open_.begin();
     result_.stopped = stopped_;
+    result_.corpus.added = findings_.corpus_added();
+    result_.corpus.error = findings_.corpus_error();
     return std::move(result_);
   }
 
@@ -79,151 +76,142 @@ class Run {
   int thread_count() const {
     const auto wanted = options_.threads > 0 ? static_cast<std::uint64_t>(options_.threads)
                                              : std::max(1u, std::thread::hardware_concurrency());
-    return static_cast<int>(std::min(wanted, std::max<std::uint64_t>(1, mine_)));
+    return static_cast<int>(std::min(wanted, std::max<std::uint64_t>({1, mine_, replays_.size()})));
   }
 
-  // The next case, or none. Numbers are given out in order and each one that was given out is run to its end, so what
-  // was run is always a prefix of the shard.
+  // In a thread: replays, while there are any, then cases.
+  void work() {
+    omp_set_num_threads(1);  // of this thread: the threads already fill the machine
+    try {
+      const std::unique_ptr<Judge> judge = make_judge_();
+      while (const std::optional<std::size_t> at = take_replay()) replay(*judge, *at);
+      judge->run([this] { return take(); }, [this](Outcome outcome) { record(std::move(outcome)); });
+    } catch (...) {  // ours, not the kernel's: judges keep those
+      fail(std::current_exception());
+    }
+    const std::lock_guard lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+
+  std::vector<Failure> list_failures() {
+    if (findings_.empty()) return {};
+    std::unique_ptr<Judge> judge;
+    try {
+      judge = make_judge_();
+    } catch (const KernelCrashed&) {  // no kernel to make small cases with
+    }
+    return findings_.list_failures(judge.get());
+  }
+
+  // A kernel that is a finding and then cannot even be made again ends the campaign, and keeps what was found.
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    bool keep = false;
+    try {
+      std::rethrow_exception(error);
+    } catch (const KernelCrashed&) {
+      keep = !findings_.empty();
+    } catch (const EnvironmentError&) {
+      keep = !findings_.empty();
+    } catch (...) {
+    }
+    if (!keep && !error_) error_ = error;
+    stopped_ = keep ? Stopped::failures : Stopped::interrupted;
+  }
+
+  std::optional<std::size_t> take_replay() {
+    const std::lock_guard lock(mutex_);
+    if (stop_requested()) stopped_ = Stopped::interrupted;
+    if (stopped_ != Stopped::finished || next_replay_ == replays_.size()) return std::nullopt;
+    return next_replay_++;
+  }
+
+  void replay(Judge& judge, std::size_t at) {
+    const Corpus::File& file = *replays_[at];
+    const Property& property = property_named(file.entry.property);
+    std::optional<Verdict> verdict;
+    if (property.applies(file.entry.the_case))
+      verdict = judge.judge(property, file.entry.the_case, options_.hang_seconds);
+    const std::lock_guard lock(mutex_);
+    if (!verdict && stop_requested()) return;
+    const Status status = verdict ? verdict->status : Status::unsupported;
+    ++result_.corpus.replayed;
+    result_.corpus.statuses.add(status);
+    result_.corpus.failed = result_.corpus.statuses.failed();
+    result_.corpus.unsupported = result_.corpus.statuses[Status::unsupported];
+    if (!verdict) return;
+    result_.by_property[std::string(property.name)].add(status);
+    if (status != Status::passed)
+      findings_.record({false, at, file.name}, file.entry.the_case, property, std::move(*verdict));
+  }
+
+  // The next case, or none. Numbers are given out in order and each one that was given out is run to its end, unless
+  // the user does not wait for it; so what was run is a prefix of the shard.
   std::optional<std::uint64_t> take() {
     const std::lock_guard lock(mutex_);
     if (stopped_ != Stopped::finished || taken_ == mine_) return std::nullopt;
-    if (stop_requested)
+    if (stop_requested())
       stopped_ = Stopped::interrupted;
-    else if (result_.failed >= options_.max_failed)
+    else if (failed() >= options_.max_failed || hung() >= options_.max_hung)
       stopped_ = Stopped::failures;
     else if (options_.time_seconds > 0 && seconds_since(start_) >= options_.time_seconds)
       stopped_ = Stopped::time;
     if (stopped_ != Stopped::finished) return std::nullopt;
-    return options_.shard_index + options_.shard_count * taken_++;
+    const std::uint64_t k = options_.shard_index + options_.shard_count * taken_++;
+    open_.insert(k);
+    return k;
   }
 
-  void work() {
-    omp_set_num_threads(1);  // of this thread: the threads already fill the machine
-    set_in_flight_kernel(options_.kernel);
-    try {
-      const std::unique_ptr<Kernel> kernel = make_kernel_();
-      ForwardBuffers buffers;
-      Census census;
-      while (const std::optional<std::uint64_t> k = take()) {
-        const Case c = generate_case(options_.seed, *k, options_.budget);
-        census.add(c);
-        judge_case(*kernel, buffers, *k, c);
-      }
-      const std::lock_guard lock(mutex_);
-      result_.census.merge(census);
-    } catch (...) {  // ours, not the kernel's: judge() keeps those
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      stopped_ = Stopped::interrupted;
-    }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    changed_.notify_all();
-  }
+  std::uint64_t failed() const { return result_.failed + result_.corpus.failed; }
+  std::uint64_t hung() const { return result_.statuses[Status::hung] + result_.corpus.statuses[Status::hung]; }
 
-  void judge_case(Kernel& kernel, ForwardBuffers& buffers, std::uint64_t k, const Case& c) {
-    if (kernel.unsupported(c)) {
-      const std::lock_guard lock(mutex_);
-      ++result_.cases, ++result_.unsupported;
-      return;
-    }
-    Trial trial(kernel, buffers, c);
-    std::vector<std::pair<const Property*, Verdict>> failed;
-    const std::vector<const Property*> chosen = properties_for(options_.seed, k, c);
-    for (const Property* property : chosen)
-      if (Verdict verdict = judge(*property, trial); verdict.status != Status::passed)
-        failed.emplace_back(property, std::move(verdict));
+  void record(Outcome outcome) {
+    const Status status = status_of(outcome);
     const std::lock_guard lock(mutex_);
+    open_.erase(outcome.k);
+    result_.census.add(outcome.the_case);
+    result_.coverage.add(outcome.the_case, outcome.judged);
+    result_.statuses.add(status);
     ++result_.cases;
-    ++(failed.empty() ? result_.passed : result_.failed);
-    for (const Property* property : chosen) ++result_.judged[std::string(property->name)];
-    for (auto& [property, verdict] : failed) record(k, c, *property, std::move(verdict));
+    result_.passed = result_.statuses[Status::passed];
+    result_.unsupported = result_.statuses[Status::unsupported];
+    result_.failed = result_.statuses.failed();
+    auto failure = outcome.failed.begin();
+    for (const Property* property : outcome.judged) {
+      const bool failed = failure != outcome.failed.end() && failure->first == property;
+      result_.by_property[std::string(property->name)].add(failed ? failure->second.status : Status::passed);
+      if (failed) ++failure;
+    }
+    if (outcome.failed.empty()) return;
+    findings_.join_corpus(outcome.the_case, *outcome.failed.front().first, outcome.failed.front().second.status);
+    for (auto& [property, verdict] : outcome.failed)
+      findings_.record({true, outcome.k, ""}, outcome.the_case, *property, std::move(verdict));
   }
 
-  void record(std::uint64_t k, const Case& c, const Property& property, Verdict verdict) {
-    Kind& kind = kinds_[{std::string(property.name), verdict.status}];
-    ++kind.seen;
-    if (k >= kind.k) return;
-    kind.property = &property;
-    kind.k = k;
-    kind.found = c;
-    kind.verdict = std::move(verdict);
-  }
-
-  // Until all threads are through: progress, and an end to a kernel that hangs.
+  // Until all threads are through.
   void wait(Progress& progress) {
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return running_ == 0; })) {
-      progress.show(seconds_since(start_), result_.cases, result_.failed);
-      if (options_.hang_seconds <= 0) continue;
-      if (const auto line = in_flight_longer_than(options_.hang_seconds)) {
-        fmt::print(stderr, "\nattest: the kernel hangs for {:.0f} s; this repeats it:\n  {}\n", options_.hang_seconds,
-                   *line);
-        ::_exit(4);  // the thread that hangs cannot be ended apart
-      }
-    }
-  }
-
-  // In a thread of its own, so that a kernel that hangs on a smaller case is seen too.
-  void shrink_kinds() {
-    set_in_flight_kernel(options_.kernel);
-    try {
-      shrink_each(ordered_kinds());
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    changed_.notify_all();
-  }
-
-  // By the first case; of one case in the order of properties().
-  std::vector<const Kind*> ordered_kinds() const {
-    std::vector<const Kind*> order;
-    if (error_) return order;
-    for (const auto& [name, kind] : kinds_) order.push_back(&kind);
-    std::sort(order.begin(), order.end(),
-              [](const Kind* a, const Kind* b) { return std::tie(a->k, a->property) < std::tie(b->k, b->property); });
-    if (order.size() > static_cast<std::size_t>(options_.max_failures))
-      order.resize(static_cast<std::size_t>(options_.max_failures));
-    return order;
-  }
-
-  void shrink_each(const std::vector<const Kind*>& order) {
-    if (order.empty()) return;
-    const std::unique_ptr<Kernel> kernel = make_kernel_();
-    ForwardBuffers buffers;
-    const Clock::time_point start = Clock::now();
-    for (const Kind* kind : order) {
-      ShrinkLimits limits = options_.shrink;
-      limits.max_seconds = std::min(limits.max_seconds, options_.max_shrink_seconds - seconds_since(start));
-      if (stop_requested) limits.max_runs = 0;  // the user waits: list what was found as it is
-      const Shrunk shrunk = shrink(*kernel, buffers, *kind->property, kind->found, kind->verdict, limits);
-      Failure failure;
-      failure.property = kind->property->name;
-      failure.k = kind->k;
-      failure.found = kind->found;
-      failure.minimal = shrunk.minimal;
-      failure.verdict = shrunk.verdict;
-      failure.seen = kind->seen;
-      failure.shrink_runs = shrunk.runs;
-      failure.repro = repro_line(options_.kernel, kind->property->name, shrunk.minimal);
-      result_.failures.push_back(std::move(failure));
-    }
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return running_ == 0; }))
+      progress.show(seconds_since(start_), result_.corpus.replayed + result_.cases, failed());
   }
 
   const CampaignOptions& options_;
-  const KernelFactory& make_kernel_;
+  const JudgeFactory make_judge_;
   const std::uint64_t mine_;
+  const std::optional<Corpus> corpus_;
+  std::vector<const Corpus::File*> replays_;
   const Clock::time_point start_ = Clock::now();
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   int running_ = 0;
+  std::size_t next_replay_ = 0;
   std::uint64_t taken_ = 0;
+  std::set<std::uint64_t> open_;  // given out and not done
   Stopped stopped_ = Stopped::finished;
   std::exception_ptr error_;
-  std::map<std::pair<std::string, Status>, Kind> kinds_;
+  Findings findings_;
   CampaignResult result_;
 };
 
@@ -236,6 +224,8 @@ void CampaignOptions::validate() const {
   if (shard_count == 0 || shard_index >= shard_count)
     throw InvalidInput("shard", fmt::format("{}/{}", shard_index, shard_count), "is not I/N with 0 <= I < N");
   if (threads < 0 || threads > 1024) throw InvalidInput("threads", fmt::format("{}", threads), "is outside 0 to 1024");
+  if (!(hang_seconds >= 0 && hang_seconds <= 1e7))
+    throw InvalidInput("timeout", fmt::format("{} s", hang_seconds), "is outside 0 to 10^7 s");
   if (max_failed == 0) throw InvalidInput("max-failed", "0", "is below 1");
 }
 
@@ -255,16 +245,12 @@ std::string_view to_string(Stopped stopped) {
 
 CampaignResult run_campaign(const KernelFactory& make_kernel, const CampaignOptions& options) {
   options.validate();
-  return Run(make_kernel, options).run();
+  return Run([&] { return make_local_judge(make_kernel, options); }, options).run();
 }
 
-void request_stop() noexcept { stop_requested = true; }
-
-StopOnSignals::StopOnSignals() {
-  for (const int signal : {SIGINT, SIGTERM}) ::signal(signal, stop_on_signal);
-}
-StopOnSignals::~StopOnSignals() {
-  for (const int signal : {SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);
+CampaignResult run_campaign(const WorkerProgram& program, const CampaignOptions& options) {
+  options.validate();
+  return Run([&] { return make_worker_judge(program, options); }, options).run();
 }
 
 }  // namespace attest

@@ -1,10 +1,31 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/campaign.h"
 
 namespace attest {
+namespace {
+
+// Every status that a failing case can have, so that what was looked for and not found is seen too.
+std::string failed_by_status(const Tally& tally) {
+  std::vector<std::string> parts;
+  for (const Status status : all_statuses)
+    if (status != Status::passed && status != Status::unsupported)
+      parts.push_back(fmt::format("{} {}", tally[status], to_string(status)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string corpus_line(const CampaignOptions& options, const CampaignResult::Replays& corpus) {
+  if (options.corpus.empty()) return "";
+  std::string line = fmt::format("  corpus: {} replayed, {} failed, {} unsupported; {} files added\n", corpus.replayed,
+                                 corpus.failed, corpus.unsupported, corpus.added);
+  if (!corpus.error.empty()) line += fmt::format("  corpus: not all failures joined it: {}\n", corpus.error);
+  return line;
+}
+
+}  // namespace
 
 nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignResult& result) {
   nlohmann::ordered_json json;
@@ -22,7 +43,20 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
   json["seconds"] = result.seconds;
   json["cases_per_second"] = result.seconds > 0 ? static_cast<double>(result.cases) / result.seconds : 0;
   json["threads"] = result.threads;
-  json["judged"] = result.judged;
+  for (const Status status : all_statuses) json["statuses"][std::string(to_string(status))] = result.statuses[status];
+  json["judged"] = nlohmann::ordered_json::object();
+  json["properties"] = nlohmann::ordered_json::object();
+  for (const auto& [property, tally] : result.by_property) {
+    json["judged"][property] = tally.total();
+    for (const Status status : all_statuses)
+      if (tally[status] > 0) json["properties"][property][std::string(to_string(status))] = tally[status];
+  }
+  const CampaignResult::Replays& corpus = result.corpus;
+  json["corpus"] = {{"replayed", corpus.replayed},
+                    {"failed", corpus.failed},
+                    {"unsupported", corpus.unsupported},
+                    {"added", corpus.added}};
+  if (!corpus.error.empty()) json["corpus"]["error"] = corpus.error;
   json["failures"] = nlohmann::ordered_json::array();
   for (const Failure& failure : result.failures) {
     nlohmann::ordered_json& entry = json["failures"].emplace_back();
@@ -31,7 +65,10 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
     entry["status"] = to_string(failure.verdict.status);
     entry["channel"] = failure.verdict.channel;
     entry["repro"] = failure.repro;
-    entry["k"] = failure.k;
+    if (failure.corpus_file.empty())
+      entry["k"] = failure.k;
+    else
+      entry["corpus_file"] = failure.corpus_file;
     entry["seen"] = failure.seen;
     entry["found"] = to_json(failure.found);
     entry["shrink_runs"] = failure.shrink_runs;
@@ -39,14 +76,15 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
     entry["error_over_budget"] = entry["verdict"]["error_over_budget"];
   }
   json["distribution"] = result.census.to_json();
+  json["coverage"] = result.coverage.to_json();
   return json;
 }
 
 std::string to_text(const CampaignOptions& options, const CampaignResult& result) {
-  std::string text = fmt::format("{} on {}: {} cases in {:.1f} s ({:.0f} a second on {} threads), seed {}",
-                                 result.failed > 0 ? "FAILED" : "passed", options.kernel, result.cases, result.seconds,
-                                 result.seconds > 0 ? static_cast<double>(result.cases) / result.seconds : 0,
-                                 result.threads, options.seed);
+  std::string text = fmt::format(
+      "{} on {}: {} cases in {:.1f} s ({:.0f} a second on {} threads), seed {}",
+      result.failed + result.corpus.failed > 0 ? "FAILED" : "passed", options.kernel, result.cases, result.seconds,
+      result.seconds > 0 ? static_cast<double>(result.cases) / result.seconds : 0, result.threads, options.seed);
   if (options.shard_count > 1) text += fmt::format(", shard {}/{}", options.shard_index, options.shard_count);
   text += fmt::format("\n  {} passed, {} failed, {} unsupported", result.passed, result.failed, result.unsupported);
   switch (result.stopped) {
@@ -63,13 +101,17 @@ std::string to_text(const CampaignOptions& options, const CampaignResult& result
       break;
   }
   text += "\n";
+  if (result.failed > 0) text += fmt::format("  of the failed: {}\n", failed_by_status(result.statuses));
+  text += corpus_line(options, result.corpus);
   for (const Failure& failure : result.failures) {
     const Verdict& v = failure.verdict;
-    text += fmt::format("\n  {} ({}{}), {} of the cases, first case {}\n", failure.property, to_string(v.status),
-                        v.channel.empty() ? "" : ", channel " + v.channel, failure.seen, failure.k);
+    text += fmt::format(
+        "\n  {} ({}{}), {} of the cases, first {}\n", failure.property, to_string(v.status),
+        v.channel.empty() ? "" : ", channel " + v.channel, failure.seen,
+        failure.corpus_file.empty() ? fmt::format("case {}", failure.k) : fmt::format("in {}", failure.corpus_file));
     text += fmt::format("    {}\n    {}\n", describe(v), failure.repro);
   }
-  if (options.distribution) text += "\n" + result.census.to_string();
+  if (options.distribution) text += "\n" + result.census.to_string() + result.coverage.to_string();
   return text;
 }
 
@@ -81,6 +123,10 @@ std::string describe(const Verdict& v) {
   text += fmt::format(", {:.3g} times the {:.3g} it may be off by", v.error_over_budget, v.bound);
   if (!v.visible_keys.empty()) text += fmt::format("; its row sees keys {}", v.visible_keys);
   return text;
+}
+
+std::string repro_line(std::string_view kernel, std::string_view property, const Case& c) {
+  return fmt::format("attest check --kernel {} --property {} {}", kernel, property, command_line(c));
 }
 
 }  // namespace attest

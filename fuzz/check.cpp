@@ -1,13 +1,12 @@
 #include "attest/fuzz/check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/campaign.h"
-#include "attest/fuzz/in_flight.h"
-#include "attest/fuzz/kernels.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -44,11 +43,22 @@ std::vector<Difference> worst_differences(Trial& trial, std::int64_t count) {
 
 MaskReport read_mask(Trial& trial, const CheckOptions& options) {
   const Case& c = options.the_case;
-  MaskReport report;
-  report.mask = recover_mask(trial, options.mask_options);
-  report.comparison = compare_mask(c.problem, report.mask);
-  report.svg = mask_svg(options.kernel, c, report.mask, report.comparison, trial.kernel().numerics(c).smallest_tile);
-  return report;
+  const RecoveredMask mask = recover_mask(trial, options.mask_options);
+  const MaskComparison comparison = compare_mask(c.problem, mask);
+  return {comparison.same(), to_text(options.kernel, mask, comparison), to_json(mask, comparison).dump(),
+          mask_svg(options.kernel, c, mask, comparison, trial.kernel().numerics(c).smallest_tile)};
+}
+
+// The properties that apply and have no verdict: what comes after a crash, a hang or an interruption.
+std::vector<std::string> not_judged(const CheckOptions& options, const CheckResult& result) {
+  std::vector<std::string> names;
+  for (const Property& property : properties()) {
+    if (!options.property.empty() && options.property != property.name) continue;
+    const bool judged = std::any_of(result.verdicts.begin(), result.verdicts.end(),
+                                    [&](const auto& verdict) { return verdict.first == property.name; });
+    if (!judged && property.applies(options.the_case)) names.emplace_back(property.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -56,21 +66,23 @@ MaskReport read_mask(Trial& trial, const CheckOptions& options) {
 void CheckOptions::validate() const {
   attest::validate(the_case);
   if (!property.empty()) property_named(property);
+  if (!(hang_seconds >= 0 && hang_seconds <= 1e7))
+    throw InvalidInput("timeout", fmt::format("{} s", hang_seconds), "is outside 0 to 10^7 s");
   if (diffs < 0) throw InvalidInput("diffs", fmt::format("{}", diffs), "is below 0");
   if (mask) validate_mask(the_case.problem, mask_options);
 }
 
-CheckResult run_check(Kernel& kernel, const CheckOptions& options) {
+CheckResult run_check(Kernel& kernel, const CheckOptions& options, const EachVerdict& each) {
   CheckResult result;
   result.unsupported = kernel.unsupported(options.the_case);
   if (result.unsupported || options.dry_run) return result;
   ForwardBuffers buffers;
   Trial trial(kernel, buffers, options.the_case);
-  set_in_flight_kernel(options.kernel);
   for (const Property& property : properties()) {
     const bool wanted = options.property.empty() || options.property == property.name;
-    if (wanted && property.applies(options.the_case))
-      result.verdicts.emplace_back(property.name, judge(property, trial));
+    if (!wanted || !property.applies(options.the_case)) continue;
+    result.verdicts.emplace_back(property.name, judge(property, trial));
+    if (each) each(property, result.verdicts.back().second);
   }
   if (options.mask) result.mask = read_mask(trial, options);
   if (options.diffs > 0) result.differences = worst_differences(trial, options.diffs);
@@ -83,6 +95,7 @@ nlohmann::ordered_json to_json(const CheckOptions& options, const CheckResult& r
   json["kernel"] = options.kernel;
   json["case"] = to_json(options.the_case);
   json["dry_run"] = options.dry_run;
+  json["interrupted"] = result.interrupted;
   if (result.unsupported) json["unsupported"] = *result.unsupported;
   json["failed"] = std::count_if(result.verdicts.begin(), result.verdicts.end(),
                                  [](const auto& v) { return v.second.status != Status::passed; });
@@ -94,7 +107,8 @@ nlohmann::ordered_json to_json(const CheckOptions& options, const CheckResult& r
     for (const auto& [key, value] : body.items()) entry[key] = value;
     if (verdict.status != Status::passed) entry["repro"] = repro_line(options.kernel, property, options.the_case);
   }
-  if (result.mask) json["mask"] = to_json(result.mask->mask, result.mask->comparison);
+  if (result.mask) json["mask"] = nlohmann::ordered_json::parse(result.mask->json);
+  if (!result.unsupported && !options.dry_run) json["not_judged"] = not_judged(options, result);
   if (options.diffs > 0) {
     json["diffs"] = nlohmann::ordered_json::array();
     for (const Difference& d : result.differences)
@@ -122,7 +136,8 @@ std::string to_text(const CheckOptions& options, const CheckResult& result) {
     }
     return text + "\n";
   }
-  if (result.verdicts.empty()) text += fmt::format("property {} does not apply to this case\n", options.property);
+  if (result.verdicts.empty() && !result.interrupted)
+    text += fmt::format("property {} does not apply to this case\n", options.property);
   for (const auto& [property, verdict] : result.verdicts) {
     text += fmt::format("  {:<16} {:<13}", property, to_string(verdict.status));
     if (verdict.status != Status::passed)
@@ -132,7 +147,10 @@ std::string to_text(const CheckOptions& options, const CheckResult& result) {
     while (text.back() == ' ') text.pop_back();
     text += "\n";
   }
-  if (result.mask) text += "  " + to_text(options.kernel, result.mask->mask, result.mask->comparison);
+  if (result.mask) text += "  " + result.mask->text;
+  const std::vector<std::string> left = not_judged(options, result);
+  if (!left.empty())
+    text += fmt::format("  not judged{}: {}\n", result.interrupted ? ", interrupted" : "", fmt::join(left, ", "));
   for (const Difference& d : result.differences)
     text += fmt::format("  {}[{}, {}, {}, {}] is {:.9g}, should be {:.9g}, bound {:.3g}, {:.3g} of it\n", d.channel,
                         d.element[0], d.element[1], d.element[2], d.element[3], d.value, d.expected, d.bound,

@@ -24,7 +24,9 @@ std::optional<MutantResult> run_mutant(const Mutant& mutant, const MutantOptions
   campaign.threads = options.threads;
   campaign.progress = options.progress;
   campaign.max_failed = 1;
-  const CampaignResult found = run_campaign([&] { return mutant.make({}); }, campaign);
+  campaign.hang_seconds = options.hang_seconds;
+  const CampaignResult found = options.program ? run_campaign(*options.program, campaign)
+                                               : run_campaign([&] { return mutant.make({}); }, campaign);
   if (found.stopped == Stopped::interrupted && found.failed == 0) return std::nullopt;
   MutantResult result;
   result.mutant = mutant;

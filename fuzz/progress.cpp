@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 namespace attest {
 
@@ -27,8 +28,20 @@ void Progress::show(double seconds, std::uint64_t done, std::uint64_t failed) {
   if (time_seconds_ > 0) left = std::min(left, std::max(0.0, time_seconds_ - seconds));
   // With a limit of time alone, the number of cases is one that nobody reaches.
   const bool counted = cases_ < std::uint64_t{1} << 62;
-  fmt::print(stderr, "{}{}{} cases, {:.0f} a second, {:.0f} s left, {} failed{}", terminal_ ? "\r\033[K" : "", done,
-             counted ? fmt::format(" of {}", cases_) : "", rate, left, failed, terminal_ ? "" : "\n");
+  draw(fmt::format("{}{} cases, {:.0f} a second, {:.0f} s left, {} failed", done,
+                   counted ? fmt::format(" of {}", cases_) : "", rate, left, failed));
+}
+
+void Progress::say(double seconds, std::string_view what) {
+  if (!enabled_ || seconds < next_) return;
+  next_ = seconds + (terminal_ ? 1 : 5);
+  draw(what);
+}
+
+// Not fmt::print, which throws where stderr is closed.
+void Progress::draw(std::string_view what) {
+  const std::string line = fmt::format("{}{}{}", terminal_ ? "\r\033[K" : "", what, terminal_ ? "" : "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
   drawn_ = true;
 }

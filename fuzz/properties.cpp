@@ -93,7 +93,7 @@ const Property& property_named(std::string_view name) {
 }
 
 Verdict judge(const Property& property, Trial& trial) {
-  name_in_flight(property.name, trial.the_case());
+  name_in_flight(property.name);
   try {
     Verdict verdict = property.run(trial);
     const std::vector<std::string> found = trial.take_hazards();

@@ -41,11 +41,14 @@ ExitCode run(const Flags& flags) {
   }
   options.diffs = flags.integer("--diffs", 0).value_or(0);
   options.dry_run = flags.given("--dry-run");
+  if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
+  options.progress = true;
   const std::optional<OutputFile> mask_file = read_mask(flags, options);
-  const CommandResult result = attest::check_command(options);
+  const CommandResult result =
+      attest::check_command(options, flags.given("--in-process") ? std::nullopt : std::make_optional<WorkerProgram>());
   if (mask_file && !result.svg.empty()) mask_file->write(result.svg);
   results.finish("check", *result.json, result.text);
-  return static_cast<ExitCode>(result.exit_code);
+  return result.exit_code;
 }
 
 }  // namespace
@@ -63,6 +66,8 @@ Command check_command() {
             flags.value("--mask", "FILE", "Read which keys each row really sees and draw it beside the truth (SVG)");
             flags.value("--mask-batch", "B", "Only this batch entry's mask (all are read, the worst is drawn)");
             flags.value("--mask-head", "H", "Only this query head's mask");
+            flags.value("--timeout", "T", "A run of the kernel that takes longer hangs (60s)");
+            flags.toggle("--in-process", "Run the kernel in this process, for a debugger, and without --timeout");
             flags.toggle("--dry-run", "Say what would be run");
             declare_case_flags(flags);
           },

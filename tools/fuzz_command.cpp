@@ -1,5 +1,6 @@
 // attest fuzz: a kernel against many generated cases.
 #include <limits>
+#include <optional>
 
 #include "attest/fuzz/commands.h"
 #include "attest/problem/error.h"
@@ -26,15 +27,26 @@ CampaignOptions read_options(const Flags& flags) {
     options.shard_count = static_cast<std::uint64_t>(count);
   }
   if (const auto threads = flags.integer("--threads", 1, 1024)) options.threads = static_cast<int>(*threads);
+  if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
+  if (const auto corpus = flags.text("--corpus")) {
+    if (corpus->empty()) throw InvalidInput("corpus", "''", "is no folder");
+    options.corpus = *corpus;
+  }
   options.progress = true;
   return options;
 }
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
-  const CommandResult result = attest::fuzz_command(read_options(flags));
+  std::optional<OutputFile> junit;
+  if (const auto path = flags.text("--junit")) {
+    if (path->empty()) throw InvalidInput("junit", "''", "is no file");
+    junit.emplace(*path);
+  }
+  const CommandResult result = attest::fuzz_command(read_options(flags), WorkerProgram{});
+  if (junit) junit->write(result.junit);
   results.finish("fuzz", *result.json, result.text);
-  return static_cast<ExitCode>(result.exit_code);
+  return result.exit_code;
 }
 
 }  // namespace
@@ -43,6 +55,7 @@ Command fuzz_command() {
   return {"fuzz", "Put a kernel to many generated cases",
           "  attest fuzz --kernel cpu --time 60s --json fuzz.json\n"
           "  attest fuzz --kernel cpu:tile_m=64,stages=2 --cases 100000 --seed 7 --shard 0/4\n"
+          "  attest fuzz --corpus failures --junit fuzz.xml\n"
           "Case k is a pure function of the seed and k; shard I of N runs every k with k mod N = I.",
           [](Flags& flags) {
             flags.group("Campaign");
@@ -52,7 +65,10 @@ Command fuzz_command() {
             flags.value("--time", "T", "Start no case after this: 500ms, 60s, 30m, 8h");
             flags.value("--seed", "S", "Of the campaign (0)");
             flags.value("--shard", "I/N", "Run only this share of the cases (0/1)");
-            flags.value("--threads", "N", "Threads, each with a kernel of its own (one a hardware thread)");
+            flags.value("--threads", "N", "Worker processes, each with a kernel of its own (one a hardware thread)");
+            flags.value("--timeout", "T", "A run of the kernel that takes longer hangs (20s)");
+            flags.value("--corpus", "DIR", "Failures of before, put to the kernel first; new ones join them");
+            flags.value("--junit", "FILE", "Write JUnit XML, a testcase for each property");
           },
           run};
 }

@@ -15,9 +15,10 @@ ExitCode run(const Flags& flags) {
   if (const auto time = flags.seconds("--time")) options.time_seconds = *time;
   if (const auto threads = flags.integer("--threads", 1, 1024)) options.threads = static_cast<int>(*threads);
   options.progress = true;
+  options.program.emplace();
   const CommandResult result = attest::mutants_command(options);
   results.finish("mutants", *result.json, result.text);
-  return static_cast<ExitCode>(result.exit_code);
+  return result.exit_code;
 }
 
 }  // namespace

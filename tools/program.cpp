@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "attest/fuzz/worker.h"
 #include "attest/problem/error.h"
 #include "output.h"
 #include "parse.h"
@@ -32,7 +33,8 @@ Examples:
 int fail(ExitCode code, std::string message) {
   std::replace_if(
       message.begin(), message.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  fmt::print(stderr, "attest: {}\n", message);
+  const std::string line = "attest: " + message + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);  // not fmt::print, which throws where stderr is closed
   return code;
 }
 
@@ -108,6 +110,8 @@ int run_program(std::span<const Command> commands, int argc, const char* const* 
     code = Program(commands).run(argc, argv);
   } catch (const InvalidInput& error) {
     return fail(exit_usage, error.what());
+  } catch (const KernelCrashed& error) {
+    return fail(exit_kernel_crashed, error.what());
   } catch (const EnvironmentError& error) {
     return fail(exit_environment, error.what());
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "exit_codes.h"
+#include "attest/problem/exit_code.h"
 #include "flags.h"
 
 namespace attest::tools {

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "attest/fuzz/commands.h"
-#include "attest/fuzz/in_flight.h"
 #include "attest/fuzz/kernels.h"
 #include "attest/problem/error.h"
 #include "naive_kernel.h"
@@ -56,7 +55,8 @@ TEST(Campaign, AccusesTheRightKernelOfNothing) {
   EXPECT_EQ(result.first_uncovered_k, 3000u);
   EXPECT_EQ(result.census.cases(), 3000);
   EXPECT_EQ(result.stopped, Stopped::finished);
-  for (const Property& property : properties()) EXPECT_GT(result.judged.at(std::string(property.name)), 0u);
+  for (const Property& property : properties())
+    EXPECT_GT(result.by_property.at(std::string(property.name)).total(), 0u);
 }
 
 TEST(Campaign, AccusesTheCpuKernelOfNothing) {
@@ -118,7 +118,9 @@ TEST(Campaign, TheResultDoesNotDependOnTheThreads) {
   const CampaignResult three = run_campaign(naive(Fault::window_right_short), options);
   EXPECT_EQ(one.failed, three.failed);
   EXPECT_GT(one.failed, 0u);
-  EXPECT_EQ(one.judged, three.judged);
+  EXPECT_EQ(one.statuses, three.statuses);
+  EXPECT_EQ(one.by_property, three.by_property);
+  EXPECT_EQ(one.coverage.to_json(), three.coverage.to_json());
   EXPECT_EQ(one.census.to_json(), three.census.to_json());
   ASSERT_EQ(one.failures.size(), three.failures.size());
   for (std::size_t i = 0; i < one.failures.size(); ++i) {
@@ -126,6 +128,23 @@ TEST(Campaign, TheResultDoesNotDependOnTheThreads) {
     EXPECT_EQ(one.failures[i].property, three.failures[i].property);
     EXPECT_EQ(one.failures[i].found, three.failures[i].found);
     EXPECT_EQ(one.failures[i].seen, three.failures[i].seen);
+  }
+}
+
+// The same whoever judges: this process, or any number of workers.
+TEST(Campaign, WorkersFindWhatThisProcessFinds) {
+  CampaignOptions options = small(300);
+  options.max_failed = 1'000'000;
+  options.kernel = "mutant:24-window-right-exclusive";
+  const CampaignResult here = run_campaign([&] { return make_kernel(options.kernel); }, options);
+  EXPECT_GT(here.failed, 0u);
+  for (const int workers : {1, 3}) {
+    options.threads = workers;
+    const CampaignResult there = run_campaign(WorkerProgram{BROKEN_WORKER, {}}, options);
+    nlohmann::ordered_json a = to_json(options, here), b = to_json(options, there);
+    for (nlohmann::ordered_json* json : {&a, &b})
+      for (const char* field : {"seconds", "cases_per_second", "threads"}) json->erase(field);
+    EXPECT_EQ(a, b);
   }
 }
 
@@ -237,20 +256,22 @@ TEST(Campaign, OptionsAreRefusedByName) {
   EXPECT_EQ(field([](CampaignOptions& o) { o.shard_count = 0; }), "shard");
   EXPECT_EQ(field([](CampaignOptions& o) { o.shard_index = 1; }), "shard");
   EXPECT_EQ(field([](CampaignOptions& o) { o.threads = -1; }), "threads");
+  EXPECT_EQ(field([](CampaignOptions& o) { o.hang_seconds = -1; }), "timeout");
   EXPECT_EQ(field([](CampaignOptions& o) { o.max_failed = 0; }), "max-failed");
 }
 
 TEST(FuzzCommand, ExitsWithZeroForTheCpuKernelAndOneForAMutant) {
   CampaignOptions options = small(200);
+  const WorkerProgram program{BROKEN_WORKER, {}};
   options.kernel = "cpu";
-  EXPECT_EQ(fuzz_command(options).exit_code, 0);
+  EXPECT_EQ(fuzz_command(options, program).exit_code, exit_pass);
   options.kernel = "mutant:86-lse-in-base-2";
   options.max_failed = 1;
-  const CommandResult result = fuzz_command(options);
-  EXPECT_EQ(result.exit_code, 1);
+  const CommandResult result = fuzz_command(options, program);
+  EXPECT_EQ(result.exit_code, exit_kernel_wrong);
   EXPECT_THAT(result.text, testing::HasSubstr("attest check --kernel mutant:86-lse-in-base-2 --property "));
   options.kernel = "cpu:tile_m=7";
-  EXPECT_THROW(fuzz_command(options), InvalidInput);
+  EXPECT_THROW(fuzz_command(options, program), InvalidInput);
 }
 
 }  // namespace

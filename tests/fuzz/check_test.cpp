@@ -69,17 +69,17 @@ TEST(Check, ADryRunRunsNothing) {
 TEST(CheckCommand, ExitCodes) {
   CheckOptions options = options_for(5, 70);
   options.kernel = "cpu";
-  EXPECT_EQ(check_command(options).exit_code, 0);
+  EXPECT_EQ(check_command(options, std::nullopt).exit_code, 0);
   options.kernel = "mutant:86-lse-in-base-2";
-  const CommandResult wrong = check_command(options);
+  const CommandResult wrong = check_command(options, std::nullopt);
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_THAT(wrong.text, testing::HasSubstr("lse"));
   options.kernel = "cpu";
   options.property = "gqa";
   options.the_case.problem.nheads = 2;
-  EXPECT_EQ(check_command(options).exit_code, 77);
+  EXPECT_EQ(check_command(options, std::nullopt).exit_code, 77);
   options.kernel = "gpu";
-  EXPECT_THROW(check_command(options), InvalidInput);
+  EXPECT_THROW(check_command(options, std::nullopt), InvalidInput);
 }
 
 }  // namespace

@@ -1,112 +1,249 @@
-// What a crash, a hang and an interruption leave behind. Death tests: each runs in a process of its own.
+// Kernels that crash, hang, exit, talk and damage, in workers: each is a finding, and the campaign goes on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
-#include <csignal>
+#include <chrono>
 #include <thread>
 
 #include "attest/fuzz/campaign.h"
-#include "attest/fuzz/in_flight.h"
-#include "naive_kernel.h"
+#include "attest/fuzz/check.h"
+#include "attest/fuzz/commands.h"
+#include "attest/problem/error.h"
 
 namespace attest {
 namespace {
 
-class Segfaults : public NaiveKernel {
- public:
-  RunReport run(const Case& c, const ForwardArgs& args) override {
-    if (c.problem.seqlen_k > 100) ::raise(SIGSEGV);
-    return NaiveKernel::run(c, args);
-  }
-};
+using testing::HasSubstr;
 
-class Hangs : public NaiveKernel {
- public:
-  RunReport run(const Case& c, const ForwardArgs& args) override {
-    while (c.problem.seqlen_k > 100) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return NaiveKernel::run(c, args);
-  }
-};
+const WorkerProgram program{BROKEN_WORKER, {}};
 
-CampaignOptions options_for_death() {
+CampaignOptions options_for(const std::string& word, std::uint64_t cases = 200) {
   CampaignOptions options;
-  options.kernel = "broken";
+  options.kernel = "broken:" + word;
+  options.cases = cases;
   options.threads = 2;
+  options.max_failed = 1'000'000;
+  options.max_hung = 1'000'000;
+  options.hang_seconds = 5;
+  options.budget = {64, 1 << 14, 512};
+  options.shrink.max_runs = 60;
   return options;
 }
 
-class CrashTest : public testing::Test {
- protected:
-  // Threads run in the child: start it afresh instead of forking this process.
-  void SetUp() override { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
-};
-
-TEST_F(CrashTest, ASegfaultPrintsTheLineThatRepeatsIt) {
-  EXPECT_EXIT(
-      {
-        install_crash_handlers();
-        run_campaign([] { return std::make_unique<Segfaults>(); }, options_for_death());
-      },
-      testing::ExitedWithCode(4),
-      "SIGSEGV.*\n.*attest check --kernel broken --property .* --batch .* --seqlen-k [0-9]{3,}");
+std::uint64_t cases_above_30_keys(const CampaignOptions& options) {
+  std::uint64_t count = 0;
+  for (std::uint64_t k = 0; k < options.cases; ++k)
+    count += generate_case(options.seed, k, options.budget).problem.seqlen_k > 30;
+  return count;
 }
 
-TEST_F(CrashTest, AHangPrintsTheLineThatRepeatsIt) {
-  EXPECT_EXIT(
-      {
-        CampaignOptions options = options_for_death();
-        options.hang_seconds = 0.3;
-        run_campaign([] { return std::make_unique<Hangs>(); }, options);
-      },
-      testing::ExitedWithCode(4), "hangs.*\n.*attest check --kernel broken --property .* --seqlen-k [0-9]{3,}");
+class EveryCrash : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Crash, EveryCrash,
+                         testing::Values("segfaults", "aborts", "exits", "is_killed", "overflows", "garbles",
+                                         "leaves_a_child", "dies_when_asked"),
+                         [](const auto& p) { return p.param; });
+
+TEST_P(EveryCrash, IsAFindingAndTheCampaignGoesOn) {
+  const CampaignOptions options = options_for(GetParam(), 60);
+  const CampaignResult result = run_campaign(program, options);
+  const std::uint64_t expected = cases_above_30_keys(options);
+  ASSERT_GT(expected, 2u);
+  EXPECT_EQ(result.cases, 60u);
+  EXPECT_EQ(result.statuses[Status::crashed], expected) << to_text(options, result);
+  EXPECT_EQ(result.passed, 60 - expected);
+  EXPECT_EQ(result.first_uncovered_k, 60u);
+  ASSERT_EQ(result.failures.size(), 1u);
+  const Failure& failure = result.failures[0];
+  EXPECT_EQ(failure.property, "hazards") << "the first that runs the kernel";
+  EXPECT_EQ(failure.verdict.status, Status::crashed);
+  EXPECT_EQ(failure.seen, expected);
+  EXPECT_EQ(failure.minimal.problem.seqlen_k, 31) << failure.repro;
+  EXPECT_THAT(failure.repro, HasSubstr("--kernel broken:" + GetParam() + " --property hazards"));
+  EXPECT_FALSE(failure.verdict.detail.empty());
 }
 
-// The campaign's only case has more keys than one; shrinking tries one.
-TEST_F(CrashTest, AHangWhileShrinkingIsSeenToo) {
-  class HangsOnSmall : public NaiveKernel {
-   public:
-    HangsOnSmall() : NaiveKernel(Fault::lse_base_2) {}
-    RunReport run(const Case& c, const ForwardArgs& args) override {
-      while (c.problem.seqlen_k == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      return NaiveKernel::run(c, args);
-    }
+// The worker notices late that nobody hears it, so which property is blamed is chance.
+TEST(Crash, AKernelThatClosesEverythingIsAFinding) {
+  const CampaignOptions options = options_for("closes", 60);
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_EQ(result.cases, 60u);
+  EXPECT_EQ(result.statuses[Status::crashed], cases_above_30_keys(options));
+  EXPECT_EQ(result.passed + result.failed, 60u);
+}
+
+TEST(Crash, SaysHowTheWorkerEnded) {
+  const auto detail = [](const std::string& word) {
+    CampaignOptions options = options_for(word, 30);
+    options.max_failed = 1;
+    const CampaignResult result = run_campaign(program, options);
+    return result.failures.empty() ? "" : result.failures[0].verdict.detail;
   };
-  EXPECT_EXIT(
-      {
-        CampaignOptions options = options_for_death();
-        options.hang_seconds = 0.3;
-        options.max_failed = 1;
-        options.cases = 1;
-        const CampaignResult result = run_campaign([] { return std::make_unique<HangsOnSmall>(); }, options);
-        std::_Exit(result.failed == 1 ? 30 : 31);
-      },
-      testing::ExitedWithCode(4), "hangs");
+  EXPECT_EQ(detail("exits"), "exit status 0 in the kernel");
+  EXPECT_EQ(detail("is_killed"), "SIGKILL, as where memory runs out in the kernel");
+  EXPECT_THAT(detail("garbles"), HasSubstr("garbage"));
+  EXPECT_THAT(detail("dies_when_asked"), HasSubstr("outside the kernel's run"));
 }
 
-TEST_F(CrashTest, ACrashOutsideACaseIsNotTheKernels) {
-  EXPECT_EXIT(
-      {
-        install_crash_handlers();
-        ::raise(SIGSEGV);
-      },
-      testing::KilledBySignal(SIGSEGV), "");
+TEST(Crash, DamagedMemoryIsAFindingWhereverItShows) {
+  const CampaignOptions options = options_for("damages", 60);
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_EQ(result.cases, 60u);
+  EXPECT_GT(result.statuses[Status::crashed], 0u);
+  EXPECT_EQ(result.passed + result.failed, 60u);
 }
 
-TEST_F(CrashTest, AnInterruptKeepsTheResults) {
+TEST(Crash, DoesNotDependOnTheNumberOfWorkers) {
+  CampaignOptions options = options_for("segfaults", 90);
+  options.threads = 1;
+  const CampaignResult one = run_campaign(program, options);
+  options.threads = 3;
+  const CampaignResult three = run_campaign(program, options);
+  EXPECT_EQ(one.statuses, three.statuses);
+  EXPECT_EQ(one.by_property, three.by_property);
+  ASSERT_EQ(one.failures.size(), three.failures.size());
+  EXPECT_EQ(one.failures[0].k, three.failures[0].k);
+  EXPECT_EQ(one.failures[0].minimal, three.failures[0].minimal);
+}
+
+TEST(Crash, AKernelThatThrowsNeedsNoNewWorker) {
+  const CampaignResult result = run_campaign(program, options_for("throws", 60));
+  EXPECT_EQ(result.statuses[Status::crashed], cases_above_30_keys(options_for("throws", 60)));
+  EXPECT_THAT(result.failures.at(0).verdict.detail, HasSubstr("no room"));
+}
+
+TEST(Crash, WhatAKernelPrintsDisturbsNobody) {
+  const CampaignOptions options = options_for("chatters", 40);
+  testing::internal::CaptureStdout();
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(result.passed, 40u);
+}
+
+TEST(Crash, AKernelThatCannotBeMadeIsToldBeforeAnything) {
+  try {
+    run_campaign(program, options_for("refuses"));
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(), "kernel: 'broken:refuses' is refused, as it should be");
+    EXPECT_EQ(error.field(), "kernel");
+  }
+  EXPECT_THROW(run_campaign(program, options_for("dies_when_made")), KernelCrashed);
+  EXPECT_THROW(run_campaign(WorkerProgram{"/no/such/program", {}}, options_for("exits")), EnvironmentError);
+}
+
+class EveryHang : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Crash, EveryHang, testing::Values("hangs", "spins"), [](const auto& p) { return p.param; });
+
+TEST_P(EveryHang, IsAFindingMadeSmallAndTheCampaignGoesOn) {
+  CampaignOptions options = options_for(GetParam() + ":60", 40);
+  options.hang_seconds = 0.4;
+  options.shrink.max_seconds = 30;
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_EQ(result.cases, 40u);
+  EXPECT_GT(result.statuses[Status::hung], 0u);
+  EXPECT_EQ(result.passed + result.statuses[Status::hung], 40u);
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_EQ(result.failures[0].minimal.problem.seqlen_k, 61) << result.failures[0].repro;
+  EXPECT_EQ(result.failures[0].verdict.detail, "no end after 0.4 s in the kernel");
+}
+
+TEST(Crash, AFewHangsEndACampaign) {
+  CampaignOptions options = options_for("hangs:0", 1000);
+  options.hang_seconds = 0.2;
+  options.max_hung = 3;
+  options.shrink.max_seconds = 0;
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_EQ(result.stopped, Stopped::failures);
+  EXPECT_GE(result.statuses[Status::hung], 3u);
+  EXPECT_LT(result.cases, 100u);
+}
+
+TEST(Crash, AHangWhileShrinkingIsNoEnd) {
+  CampaignOptions options = options_for("wrong_and_hangs", 10);
+  options.hang_seconds = 0.3;
+  options.max_failed = 1;
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_GT(result.statuses[Status::wrong_values], 0u);
+  ASSERT_FALSE(result.failures.empty());
+  const Problem& minimal = result.failures[0].minimal.problem;
+  EXPECT_FALSE(minimal.seqlen_k == 1 && minimal.headdim == 1) << "hangs, and is not wrong";
+}
+
+TEST(Crash, ASlowKernelIsNoHangAndKeepsTheTime) {
+  CampaignOptions options = options_for("slow", 1'000'000);
+  options.time_seconds = 1;
+  const auto start = std::chrono::steady_clock::now();
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 6);
+  EXPECT_EQ(result.stopped, Stopped::time);
+  EXPECT_EQ(result.passed, result.cases);
+  EXPECT_GT(result.cases, 0u);
+}
+
+TEST(Crash, AnInterruptDoesNotWaitForAHang) {
+  const StopOnSignals stop;
+  std::jthread killer([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    ::kill(::getpid(), SIGTERM);
+  });
+  CampaignOptions options = options_for("hangs:0", 1000);
+  options.hang_seconds = 60;
+  const auto start = std::chrono::steady_clock::now();
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 15);
+  EXPECT_EQ(result.stopped, Stopped::interrupted);
+  EXPECT_LT(result.first_uncovered_k, 10u);
+}
+
+TEST(Crash, ASecondSignalEndsTheProcessAtOnce) {
   EXPECT_EXIT(
       {
         const StopOnSignals stop;
-        std::jthread killer([] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(300));
-          ::kill(::getpid(), SIGINT);
-        });
-        CampaignOptions options = options_for_death();
-        options.cases = 100'000'000;
-        const CampaignResult result = run_campaign([] { return std::make_unique<NaiveKernel>(); }, options);
-        std::_Exit(result.stopped == Stopped::interrupted && result.cases > 0 && result.passed == result.cases ? 30
-                                                                                                               : 31);
+        ::raise(SIGTERM);
+        std::fputs("the first did not", stderr);
+        ::raise(SIGTERM);
       },
-      testing::ExitedWithCode(30), "");
+      testing::KilledBySignal(SIGTERM), "the first did not");
+}
+
+CheckOptions check_of(const std::string& word) {
+  CheckOptions options;
+  options.kernel = "broken:" + word;
+  options.the_case.problem.seqlen_q = 3;
+  options.the_case.problem.seqlen_k = 101;
+  options.hang_seconds = 0.3;
+  return options;
+}
+
+TEST(Crash, CheckTellsACrashAndAHang) {
+  for (const auto& [word, status] : {std::pair<std::string, Status>{"segfaults", Status::crashed},
+                                     {"exits", Status::crashed},
+                                     {"hangs", Status::hung}}) {
+    const CommandResult command = check_command(check_of(word), program);
+    EXPECT_EQ(command.exit_code, exit_kernel_crashed) << word;
+    EXPECT_THAT(command.text, HasSubstr(std::string(to_string(status)))) << word;
+    EXPECT_THAT(command.text, HasSubstr("not judged: reference")) << word;
+  }
+}
+
+TEST(Crash, CheckInAWorkerSaysWhatCheckHereSays) {
+  CheckOptions options = check_of("");
+  options.kernel = "mutant:86-lse-in-base-2";
+  options.hang_seconds = 60;
+  options.diffs = 3;
+  const CommandResult in_worker = check_command(options, program), here = check_command(options, std::nullopt);
+  EXPECT_EQ(in_worker.text, here.text);
+  EXPECT_EQ(in_worker.exit_code, exit_kernel_wrong);
+  EXPECT_EQ(here.exit_code, exit_kernel_wrong);
+}
+
+TEST(Crash, AMutantMayCrash) {
+  MutantOptions options;
+  options.program = program;
+  options.cases = 100;
+  const MutantResults results = run_mutants({{"86-lse-in-base-2", "", nullptr}}, options);
+  EXPECT_TRUE(results.mutants.at(0).caught);
 }
 
 }  // namespace

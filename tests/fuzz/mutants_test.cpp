@@ -73,7 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(drawn_mutants()
 });
 
 TEST_P(EveryMutant, IsCaught) {
-  const MutantResults all = run_mutants({GetParam()}, {});
+  MutantOptions options;
+  options.program = WorkerProgram{BROKEN_WORKER, {}};  // some crash
+  const MutantResults all = run_mutants({GetParam()}, options);
   const std::vector<MutantResult>& results = all.mutants;
   std::cout << to_text(all);
   EXPECT_TRUE(results[0].caught) << GetParam().bug;

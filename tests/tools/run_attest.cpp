@@ -57,14 +57,16 @@ void Folder::write(const std::string& name, const std::string& bytes) const {
 
 std::string Folder::read(const std::string& name) const { return read_bytes(path_ / name); }
 
-Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, double interrupt_seconds) {
+Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, const Conduct& conduct) {
   const Folder streams;
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
+    ::setpgid(0, 0);
     redirect("/dev/null", STDIN_FILENO, O_RDONLY);
     redirect(streams.path() / "out", STDOUT_FILENO, O_WRONLY | O_CREAT);
     redirect(streams.path() / "err", STDERR_FILENO, O_WRONLY | O_CREAT);
+    if (conduct.closed_stderr) ::close(STDERR_FILENO);
     if (::chdir(folder.path().c_str()) != 0) ::_exit(126);
     std::vector<char*> argv = {const_cast<char*>("attest")};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -72,9 +74,9 @@ Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, 
     ::execv(ATTEST_PROGRAM, argv.data());
     ::_exit(127);
   }
-  if (interrupt_seconds > 0) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(interrupt_seconds));
-    ::kill(child, SIGINT);
+  if (conduct.signal_seconds > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(conduct.signal_seconds));
+    ::kill(-child, conduct.signal);
   }
   int status = 0;
   if (::waitpid(child, &status, 0) != child) throw std::runtime_error("cannot wait");

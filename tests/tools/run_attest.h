@@ -1,5 +1,6 @@
 // Runs the program as a user does, in a folder of its own.
 #pragma once
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -29,9 +30,15 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// `attest arguments...` with `folder` as its working directory and nothing on stdin; SIGINT after `interrupt_seconds`,
-/// if that is not 0.
-Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, double interrupt_seconds = 0);
+/// What is done to a run.
+struct Conduct {
+  double signal_seconds = 0;  // after which its process group gets `signal`, as from a terminal; 0: never
+  int signal = SIGINT;
+  bool closed_stderr = false;
+};
+
+/// `attest arguments...` with `folder` as its working directory and nothing on stdin.
+Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, const Conduct& conduct = {});
 
 /// The words of a line without quotes, such as command_line() prints.
 std::vector<std::string> words(const std::string& line);

@@ -1,6 +1,7 @@
 // One case under one kernel, every property that applies to it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -8,19 +9,22 @@
 
 #include "attest/fuzz/mask_report.h"
 #include "attest/fuzz/properties.h"
+#include "attest/fuzz/worker.h"
 
 namespace attest {
 
 struct CheckOptions {
   std::string kernel = "cpu";
   Case the_case;
-  std::string property;    // empty: all that apply
-  std::int64_t diffs = 0;  // how many of the elements worst for their bound to list
-  bool dry_run = false;    // say what would be done
-  bool mask = false;       // read the mask and draw it beside the truth
+  std::string property;      // empty: all that apply
+  std::int64_t diffs = 0;    // how many of the elements worst for their bound to list
+  bool dry_run = false;      // say what would be done
+  bool mask = false;         // read the mask and draw it beside the truth
+  double hang_seconds = 60;  // a run of the kernel that takes longer is ended; 0: never. In a worker only
+  bool progress = false;     // a line to stderr every few seconds. In a worker only
   MaskOptions mask_options;
 
-  /// Throws InvalidInput naming the case's field, kernel, property, diffs, mask, mask_batch or mask_head.
+  /// Throws InvalidInput naming the case's field, property, diffs, timeout, mask, mask_batch or mask_head.
   void validate() const;
 };
 
@@ -31,11 +35,10 @@ struct Difference {
   double value = 0, expected = 0, bound = 0, error_over_budget = 0;
 };
 
-/// The mask that the kernel was measured to see.
+/// The mask that the kernel was measured to see beside the true one, in the words of mask_report.h.
 struct MaskReport {
-  RecoveredMask mask;
-  MaskComparison comparison;
-  std::string svg;
+  bool same = true;
+  std::string text, json, svg;
 };
 
 struct CheckResult {
@@ -43,9 +46,17 @@ struct CheckResult {
   std::vector<std::pair<std::string, Verdict>> verdicts;  // by property
   std::vector<Difference> differences;                    // the worst first
   std::optional<MaskReport> mask;
+  bool interrupted = false;
 };
 
-CheckResult run_check(Kernel& kernel, const CheckOptions& options);
+/// Tells `each` of every verdict as it is made.
+using EachVerdict = std::function<void(const Property&, const Verdict&)>;
+
+/// In this process.
+CheckResult run_check(Kernel& kernel, const CheckOptions& options, const EachVerdict& each = {});
+/// In a worker; its crash or hang is the last verdict, and what comes after it is not run. Throws KernelCrashed, and
+/// what making the kernel throws. request_stop() ends it at once: `interrupted`.
+CheckResult run_check(const WorkerProgram& program, const CheckOptions& options);
 
 /// "attest/check/1".
 nlohmann::ordered_json to_json(const CheckOptions& options, const CheckResult& result);

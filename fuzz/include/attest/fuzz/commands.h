@@ -3,11 +3,13 @@
 #pragma once
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "attest/fuzz/campaign.h"
 #include "attest/fuzz/check.h"
 #include "attest/fuzz/mutants.h"
+#include "attest/problem/exit_code.h"
 
 namespace attest {
 
@@ -21,15 +23,18 @@ struct CommandResult {
 
   /// 0 pass, 1 the kernel is wrong, 4 it crashed or hung, 77 it takes none of this, 130 interrupted; 4 before 1 before
   /// 130.
-  int exit_code = 0;
+  ExitCode exit_code = exit_pass;
   std::string text;                              // for a person
+  std::string junit;                             // of fuzz: to_junit()
   std::unique_ptr<nlohmann::ordered_json> json;  // one object with its schema
   std::string svg;                               // check: the mask beside the truth, where it was asked for
 };
 
-/// Each throws InvalidInput for options a user can correct. fuzz and check install the crash handlers.
-CommandResult fuzz_command(const CampaignOptions& options);
-CommandResult check_command(const CheckOptions& options);
+/// Each throws InvalidInput for options a user can correct and KernelCrashed where the kernel cannot even be made.
+/// SIGINT and SIGTERM end them with what they have. The kernel runs in workers of `program`; check without one runs it
+/// here, for a debugger.
+CommandResult fuzz_command(const CampaignOptions& options, const WorkerProgram& program);
+CommandResult check_command(const CheckOptions& options, const std::optional<WorkerProgram>& program);
 CommandResult mutants_command(const MutantOptions& options);
 
 }  // namespace attest

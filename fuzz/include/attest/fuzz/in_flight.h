@@ -1,24 +1,32 @@
-// What each thread is running right now, so that a crash or a hang still leaves the line that repeats it.
+// What a worker does right now, in memory that its parent shares: all that a crash or a hang leaves behind.
 #pragma once
-#include <optional>
-#include <string>
+#include <atomic>
+#include <cstdint>
 #include <string_view>
-
-#include "attest/problem/case.h"
 
 namespace attest {
 
-/// "attest check --kernel K --property P <the case's flags>".
-std::string repro_line(std::string_view kernel, std::string_view property, const Case& c);
+/// One process writes, another reads while it does and after its end. Times are CLOCK_MONOTONIC in nanoseconds, which
+/// processes of one machine share.
+struct FlightRecord {
+  std::atomic<std::int32_t> property{-1};          // index in properties() of the one that is judged; -1: none
+  std::atomic<std::int64_t> property_since_ns{0};  // 0: none is
+  std::atomic<std::int64_t> kernel_since_ns{0};    // 0: outside the kernel
+  std::atomic<std::int64_t> longest_run_ns{0};     // of the kernel's runs that came back
+};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
+              "a lock would lie in one process");
 
-/// Names the kernel of this thread's repro lines; a thread that never did has "cpu".
-void set_in_flight_kernel(std::string_view kernel);
+std::int64_t monotonic_ns();
 
-/// What this thread is about to judge: the line that a crash or a hang of its kernel is told by.
-void name_in_flight(std::string_view property, const Case& c);
+/// From here on this process writes `record`; none (null) at the start, and then the functions below do nothing.
+void set_flight_record(FlightRecord* record);
 
-/// Between construction and destruction this thread is inside the kernel under test, and nowhere else: a crash or a
-/// hang of the oracle is not the kernel's. One at a time a thread.
+/// What is judged from here on.
+void name_in_flight(std::string_view property);
+
+/// Between construction and destruction this process is inside the kernel under test, and nowhere else: a crash or a
+/// hang of the oracle is not the kernel's. One at a time.
 class InFlight {
  public:
   InFlight();
@@ -26,12 +34,5 @@ class InFlight {
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 };
-
-/// From here on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT print the repro line of the thread they strike to stderr
-/// and end the process with exit status 4. Without a case in flight they do what they did before.
-void install_crash_handlers();
-
-/// The repro line of some thread that has been in flight for longer than this; none if there is none. Thread safe.
-std::optional<std::string> in_flight_longer_than(double seconds);
 
 }  // namespace attest

@@ -17,6 +17,8 @@ struct MutantOptions {
   double time_seconds = 60;      // so does one that outlives this
   int threads = 0;
   bool progress = false;
+  std::optional<WorkerProgram> program;  // whose workers make "mutant:ID": a mutant may crash or hang. None: runs here
+  double hang_seconds = 5;               // in a worker
 
   void validate() const;
 };

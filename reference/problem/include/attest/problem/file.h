@@ -11,4 +11,11 @@ namespace attest {
 /// and EnvironmentError where reading breaks off.
 std::string read_file(std::string_view field, const std::filesystem::path& path, std::size_t limit_bytes);
 
+/// Makes the file hold `bytes`: written beside its place and renamed, so that a reader, a second writer or a crash sees
+/// the old contents or the new ones. Throws EnvironmentError.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// What write_file() needs of the folder of `path`, tried. Throws EnvironmentError.
+void expect_writable(const std::filesystem::path& path);
+
 }  // namespace attest

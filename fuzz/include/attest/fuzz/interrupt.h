@@ -1,0 +1,25 @@
+// Ctrl-C and SIGTERM.
+#pragma once
+#include <csignal>
+
+namespace attest {
+
+/// Asks the campaign that runs to stop after the cases in flight. Async-signal-safe.
+void request_stop() noexcept;
+bool stop_requested() noexcept;
+/// What was asked for has happened.
+void clear_stop() noexcept;
+
+/// While it lives, SIGINT and SIGTERM are request_stop(); a second one ends the process at once.
+class StopOnSignals {
+ public:
+  StopOnSignals();
+  ~StopOnSignals();
+  StopOnSignals(const StopOnSignals&) = delete;
+  StopOnSignals& operator=(const StopOnSignals&) = delete;
+
+ private:
+  struct sigaction before_[2];
+};
+
+}  // namespace attest

@@ -1,0 +1,36 @@
+#include "attest/fuzz/interrupt.h"
+
+#include <atomic>
+
+namespace attest {
+namespace {
+
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
+constexpr int stopping_signals[2] = {SIGINT, SIGTERM};
+
+extern "C" void stop_on_signal(int signal) {
+  request_stop();
+  ::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+void request_stop() noexcept { stop = true; }
+bool stop_requested() noexcept { return stop; }
+void clear_stop() noexcept { stop = false; }
+
+StopOnSignals::StopOnSignals() : before_{} {
+  struct sigaction action {};
+  action.sa_handler = stop_on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (int i = 0; i < 2; ++i) ::sigaction(stopping_signals[i], &action, &before_[i]);
+}
+
+StopOnSignals::~StopOnSignals() {
+  for (int i = 0; i < 2; ++i) ::sigaction(stopping_signals[i], &before_[i], nullptr);
+}
+
+}  // namespace attest

@@ -1,0 +1,110 @@
+#include "worker_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "attest/fuzz/interrupt.h"
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+constexpr double construction_seconds = 300;  // loading a plug-in and a driver takes long at times
+constexpr double look_every_seconds = 0.1;
+
+// An InvalidInput that says what the worker's said: "<field>: <value> <limit>".
+[[noreturn]] void throw_invalid(const std::string& field, const std::string& what) {
+  const std::string rest = what.substr(std::min(what.size(), field.size() + 2));
+  const std::size_t space = rest.find(' ');
+  throw InvalidInput(field, rest.substr(0, space), space == std::string::npos ? "" : rest.substr(space + 1));
+}
+
+double seconds_since(std::int64_t ns) { return static_cast<double>(monotonic_ns() - ns) * 1e-9; }
+
+}  // namespace
+
+WorkerSession::WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds)
+    : program_(std::move(program)), hello_(std::move(hello)), stop_grace_seconds_(stop_grace_seconds) {}
+
+void WorkerSession::start() {
+  if (process_) return;
+  auto process = std::make_unique<WorkerProcess>(program_);
+  process->send(hello_);
+  wire::Json answer;
+  switch (process->receive(answer, construction_seconds)) {
+    case WorkerProcess::Event::timeout:
+      throw KernelCrashed(fmt::format("the kernel is not made after {} s", construction_seconds));
+    case WorkerProcess::Event::gone:
+      throw KernelCrashed(fmt::format("the kernel's worker ended while it made the kernel: {}", process->end()));
+    case WorkerProcess::Event::message:
+      break;
+  }
+  if (answer.contains("invalid"))
+    throw_invalid(answer.at("field").get<std::string>(), answer.at("invalid").get<std::string>());
+  if (answer.contains("refused")) throw EnvironmentError(answer.at("refused").get<std::string>());
+  process_ = std::move(process);
+}
+
+WorkerSession::Event WorkerSession::receive(wire::Json& message, const Limits& limits,
+                                            const std::function<void()>& tick) {
+  for (double seconds = look_every_seconds;;) {
+    switch (process_->receive(message, seconds)) {
+      case WorkerProcess::Event::message:
+        if (message.contains("invalid"))
+          throw_invalid(message.at("field").get<std::string>(), message.at("invalid").get<std::string>());
+        if (message.contains("bug")) throw std::runtime_error(message.at("bug").get<std::string>());
+        return Event::message;
+      case WorkerProcess::Event::gone:
+        return lose(Status::crashed, limits);
+      case WorkerProcess::Event::timeout:
+        break;
+    }
+    if (seconds == 0) return lose(Status::hung, limits);
+    if (tick) tick();
+    if (stop_requested() && stop_seen_ns_ == 0) stop_seen_ns_ = monotonic_ns();
+    if (stop_requested() && seconds_since(stop_seen_ns_) >= stop_grace_seconds_) return Event::stopped;
+    if (hangs(limits)) seconds = 0;  // once more, for what it may have said meanwhile
+  }
+}
+
+bool WorkerSession::hangs(const Limits& limits) const {
+  const std::int64_t kernel_since = process_->record().kernel_since_ns;
+  if (kernel_since != 0 && limits.kernel_seconds > 0) return seconds_since(kernel_since) > limits.kernel_seconds;
+  const std::int64_t property_since = process_->record().property_since_ns;
+  return property_since != 0 && limits.property_seconds > 0 && seconds_since(property_since) > limits.property_seconds;
+}
+
+WorkerSession::Event WorkerSession::lose(Status status, const Limits& limits) {
+  lost_in_ = current_property();
+  const bool in_kernel = process_->record().kernel_since_ns != 0;
+  longest_run_seconds_ = longest_run_seconds();
+  const std::string ending = process_->end();
+  process_.reset();
+  loss_ = {};
+  loss_.status = status;
+  loss_.rule = "worker";
+  loss_.error_over_budget = std::numeric_limits<double>::infinity();
+  if (status == Status::crashed)
+    loss_.detail = ending;
+  else
+    loss_.detail = fmt::format("no end after {:.3g} s", in_kernel ? limits.kernel_seconds : limits.property_seconds);
+  loss_.detail += in_kernel ? " in the kernel"
+                            : " outside the kernel's run: in its other functions, by memory that it damaged before, or "
+                              "a bug in attest";
+  return Event::lost;
+}
+
+const Property* WorkerSession::current_property() const {
+  const auto all = properties();
+  const auto index = static_cast<std::size_t>(process_->record().property.load());
+  return index < all.size() ? &all[index] : nullptr;
+}
+
+double WorkerSession::longest_run_seconds() const {
+  if (!process_) return longest_run_seconds_;
+  return std::max(longest_run_seconds_, static_cast<double>(process_->record().longest_run_ns) * 1e-9);
+}
+
+}  // namespace attest

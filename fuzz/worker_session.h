@@ -1,0 +1,55 @@
+// A conversation with a worker that may be lost: what it was doing then becomes a verdict, and the next one starts.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "attest/fuzz/campaign.h"
+#include "worker_process.h"
+
+namespace attest {
+
+class WorkerSession {
+ public:
+  /// `hello`: the kernel's name and what else the worker is started with.
+  WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds);
+
+  /// A worker with its kernel made; nothing if one lives. Throws what making the kernel throws there, KernelCrashed if
+  /// that brings the worker down, and EnvironmentError if none can be started.
+  void start();
+  void send(const wire::Json& message) const { process_->send(message); }
+
+  struct Limits {
+    double kernel_seconds = 0;    // of one run of the kernel; 0: none
+    double property_seconds = 0;  // of one property with all its runs; 0: none
+  };
+  enum class Event : std::uint8_t { message, lost, stopped };
+  /// The next message; or the loss of the worker, whose last words have all been given before; or that request_stop()
+  /// was called longer than the grace ago, which leaves the worker as it is. Throws InvalidInput as the worker did, and
+  /// std::runtime_error for an exception of attest's own there. Calls `tick` now and then while it waits.
+  Event receive(wire::Json& message, const Limits& limits, const std::function<void()>& tick = {});
+
+  /// After `lost`: what to hold against the kernel, and where the worker was; null if it had begun no property.
+  const Verdict& loss() const { return loss_; }
+  const Property* lost_in() const { return lost_in_; }
+
+  /// What the worker judges right now; null if nothing.
+  const Property* current_property() const;
+  double longest_run_seconds() const;
+  void end() { process_.reset(); }
+
+ private:
+  bool hangs(const Limits& limits) const;
+  Event lose(Status status, const Limits& limits);
+
+  const WorkerProgram program_;
+  const wire::Json hello_;
+  const double stop_grace_seconds_;
+  std::unique_ptr<WorkerProcess> process_;
+  std::int64_t stop_seen_ns_ = 0;
+  double longest_run_seconds_ = 0;  // of the workers before
+  Verdict loss_;
+  const Property* lost_in_ = nullptr;
+};
+
+}  // namespace attest

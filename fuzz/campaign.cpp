@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -60,12 +61,15 @@ class Run {
       wait(progress);
     }
     if (error_) std::rethrow_exception(error_);
+    while (!pending_.empty()) count_first_pending();  // what was run beyond a case that was given up
     result_.seconds = seconds_since(start_);
     if (stop_requested() && stopped_ == Stopped::finished && !open_.empty()) stopped_ = Stopped::interrupted;
     result_.failures = list_failures();
     if (stop_requested() && stopped_ == Stopped::interrupted) clear_stop();
     result_.threads = threads;
-    result_.first_uncovered_k = open_.empty() ? options_.shard_index + options_.shard_count * taken_ : *open_.begin();
+    const std::uint64_t done = stopped_ == Stopped::failures ? counted_ : taken_;
+    const std::uint64_t next = options_.shard_index + options_.shard_count * done;
+    result_.first_uncovered_k = open_.empty() ? next : std::min(next, *open_.begin());
     result_.stopped = stopped_;
     result_.corpus.added = findings_.corpus_added();
     result_.corpus.error = findings_.corpus_error();
@@ -147,13 +151,13 @@ class Run {
   }
 
   // The next case, or none. Numbers are given out in order and each one that was given out is run to its end, unless
-  // the user does not wait for it; so what was run is a prefix of the shard.
+  // the user does not wait for it.
   std::optional<std::uint64_t> take() {
     const std::lock_guard lock(mutex_);
     if (stopped_ != Stopped::finished || taken_ == mine_) return std::nullopt;
     if (stop_requested())
       stopped_ = Stopped::interrupted;
-    else if (failed() >= options_.max_failed || hung() >= options_.max_hung)
+    else if (full())
       stopped_ = Stopped::failures;
     else if (options_.time_seconds > 0 && seconds_since(start_) >= options_.time_seconds)
       stopped_ = Stopped::time;
@@ -164,12 +168,32 @@ class Run {
   }
 
   std::uint64_t failed() const { return result_.failed + result_.corpus.failed; }
-  std::uint64_t hung() const { return result_.statuses[Status::hung] + result_.corpus.statuses[Status::hung]; }
+  bool full() const {
+    const std::uint64_t hung = result_.statuses[Status::hung] + result_.corpus.statuses[Status::hung];
+    return failed() >= options_.max_failed || hung >= options_.max_hung;
+  }
 
+  // Outcomes count in the order of k, whoever is first, so that a limit of failures cuts the same campaign at the same
+  // case whatever the number of threads; what was run beyond that case is dropped.
   void record(Outcome outcome) {
-    const Status status = status_of(outcome);
     const std::lock_guard lock(mutex_);
     open_.erase(outcome.k);
+    const std::uint64_t k = outcome.k;
+    pending_.emplace(k, std::move(outcome));
+    while (!pending_.empty() && (open_.empty() || pending_.begin()->first < *open_.begin())) count_first_pending();
+  }
+
+  void count_first_pending() {
+    if (!full()) {
+      count(pending_.begin()->second);
+      counted_ = (pending_.begin()->first - options_.shard_index) / options_.shard_count + 1;
+      if (full() && counted_ < mine_) stopped_ = Stopped::failures;
+    }
+    pending_.erase(pending_.begin());
+  }
+
+  void count(Outcome& outcome) {
+    const Status status = status_of(outcome);
     result_.census.add(outcome.the_case);
     result_.coverage.add(outcome.the_case, outcome.judged);
     result_.statuses.add(status);
@@ -208,7 +232,9 @@ class Run {
   int running_ = 0;
   std::size_t next_replay_ = 0;
   std::uint64_t taken_ = 0;
-  std::set<std::uint64_t> open_;  // given out and not done
+  std::set<std::uint64_t> open_;              // given out and not done
+  std::map<std::uint64_t, Outcome> pending_;  // done and not counted
+  std::uint64_t counted_ = 0;                 // of this shard's cases, up to the last that counts
   Stopped stopped_ = Stopped::finished;
   std::exception_ptr error_;
   Findings findings_;

@@ -135,8 +135,11 @@ std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(
 Corpus::Corpus(fs::path folder) : folder_(std::move(folder)) {
   if (folder_.empty()) throw InvalidInput("corpus", "''", "is no folder");
   std::error_code error;
+  if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
+    throw InvalidInput("corpus", fmt::format("'{}'", folder_.string()), "is no folder");
+  error.clear();
   fs::create_directories(folder_, error);
-  if (!fs::is_directory(folder_)) throw InvalidInput("corpus", fmt::format("'{}'", folder_.string()), "is no folder");
+  if (error) throw EnvironmentError(fmt::format("'{}': cannot be made: {}", folder_.string(), error.message()));
   std::vector<fs::path> paths;
   fs::directory_iterator end, at(folder_, error);
   for (; !error && at != end; at.increment(error))

@@ -38,6 +38,7 @@ CheckResult run_check(const WorkerProgram& program, const CheckOptions& options)
     wire::Json message;
     switch (session.receive(message, limits, tick)) {
       case WorkerSession::Event::stopped:
+        clear_stop();
         result.interrupted = true;
         return result;
       case WorkerSession::Event::lost: {

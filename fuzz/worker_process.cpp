@@ -167,13 +167,14 @@ std::string WorkerProcess::end() {
   for (int i = 0; i < 100 && closed_ && !exited(); ++i) ::poll(nullptr, 0, 10);
   const bool by_itself = exited();
   ::kill(-pid_, SIGKILL);  // with all that it started
+  // A process that a driver holds may outlive SIGKILL for long; then it is left to whoever inherits it.
+  for (int i = 0; i < 1000 && !exited(); ++i) ::poll(nullptr, 0, 10);
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  const bool reaped = ::waitpid(pid_, &status, WNOHANG) == pid_;
   pid_ = -1;
   if (garbled_) {
     ending_ = "garbage written to the worker's socket";
-  } else if (!by_itself) {
+  } else if (!by_itself || !reaped) {
     ending_ = "killed by attest";
   } else if (WIFEXITED(status)) {
     ending_ = fmt::format("exit status {}", WEXITSTATUS(status));

@@ -148,6 +148,25 @@ TEST(Campaign, WorkersFindWhatThisProcessFinds) {
   }
 }
 
+TEST(Campaign, ALimitOfFailuresCutsAtTheSameCaseWhoeverJudges) {
+  CampaignOptions options = small(10'000);
+  options.max_failed = 7;
+  options.shard_count = 2;
+  options.shard_index = 1;
+  options.kernel = "mutant:24-window-right-exclusive";
+  options.shrink.max_runs = 0;
+  options.threads = 1;
+  const CampaignResult here = run_campaign([&] { return make_kernel(options.kernel); }, options);
+  EXPECT_EQ(here.failed, 7u);
+  EXPECT_EQ(here.stopped, Stopped::failures);
+  EXPECT_EQ(here.first_uncovered_k, 2 * here.cases + 1);
+  options.threads = 3;
+  const CampaignResult there = run_campaign(WorkerProgram{BROKEN_WORKER, {}}, options);
+  EXPECT_EQ(there.statuses, here.statuses);
+  EXPECT_EQ(there.first_uncovered_k, here.first_uncovered_k);
+  EXPECT_EQ(there.by_property, here.by_property);
+}
+
 TEST(Campaign, ShardsPartitionTheCases) {
   std::mutex mutex;
   std::set<std::string> whole, parts;
@@ -189,8 +208,8 @@ TEST(Campaign, AWhollyWrongKernelEndsSoon) {
   options.shrink.max_seconds = 1;
   const CampaignResult result = run_campaign(naive(Fault::lse_base_2), options);
   EXPECT_EQ(result.stopped, Stopped::failures);
-  EXPECT_GE(result.failed, 20u);
-  EXPECT_LT(result.failed, 20u + 64u);  // those in flight are finished
+  EXPECT_EQ(result.failed, 20u);
+  EXPECT_EQ(result.first_uncovered_k, result.cases);
   EXPECT_LE(result.failures.size(), 10u);
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/campaign.h"
@@ -51,8 +52,10 @@ TEST(Coverage, AnUnsupportedCaseTriesNothing) {
 
 TEST(Coverage, InputsAreAnAxisAndNoFeature) {
   const nlohmann::ordered_json json = Coverage().to_json();
-  for (const auto& feature : json["features"]) EXPECT_FALSE(feature.get<std::string>().starts_with("inputs "));
-  EXPECT_EQ(json["features"].size() + std::size(all_distributions), features().size());
+  const auto plain = std::count_if(features().begin(), features().end(),
+                                   [](const Feature& f) { return !f.name.starts_with("inputs "); });
+  EXPECT_EQ(json["features"].size(), static_cast<std::size_t>(plain));
+  EXPECT_LT(json["features"].size(), features().size());
   EXPECT_EQ(json["inputs"].size(), std::size(all_distributions));
   EXPECT_EQ(json["properties"].size(), properties().size());
 }

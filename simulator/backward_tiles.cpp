@@ -53,16 +53,21 @@ void BackwardExecutor::mask(const BackwardStep& step, Warp& warp, int w) {
     behaviour_.mask(program_->work, first_row(step, w) + r, first_key(), row_of(warp.p.data(), r, n), n);
 }
 
-// P = 2^(scale log2(e) S - log2(e) LSE). A row that sees nothing has LSE = -inf, and every score masked.
+// P = 2^(scale log2(e) S - log2(e) LSE). A row that sees nothing has LSE = -inf, and every score masked. Modified
+// scores may be fp32's lowest number: LSE is taken off them before log2(e) makes both infinite.
 void BackwardExecutor::probabilities(const BackwardStep& step, Warp& warp, int w) {
   const int n = plan_.tile_n, rows = plan_.rows_per_warp();
   const float* lse = tile(BackwardTile::lse, step.slot) + w * rows;
   const float scale = plan_.modifies_scores() ? 1.0f : std::abs(head_of(step).score.scale);
   const float scale_log2 = scale == 0 ? 1.0f : behaviour_.scale_log2(scale);
   float sums[8] = {};
-  for (int r = 0; r < rows; ++r)
-    tile_math::exponentials(row_of(warp.p.data(), r, n), n, scale_log2, lse[r] == -infinity ? 0.0f : lse[r] * log2_e,
-                            sums);
+  for (int r = 0; r < rows; ++r) {
+    float* s = row_of(warp.p.data(), r, n);
+    const float shift = lse[r] == -infinity ? 0.0f : lse[r];
+    if (plan_.modifies_scores())
+      for (int j = 0; j < n; ++j) s[j] -= shift;
+    tile_math::exponentials(s, n, scale_log2, plan_.modifies_scores() ? 0.0f : shift * log2_e, sums);
+  }
 }
 
 void BackwardExecutor::dprobabilities(const BackwardStep& step, Warp& warp, int w) {

@@ -33,7 +33,8 @@ Pair pair_of(std::int64_t column, std::int64_t columns, std::int64_t keys) {
 // whatever order and however it rounds.
 double large_over_unit(const Numerics& n, std::int64_t keys) {
   const double exact = 0.5 / n.u_acc;
-  const auto units = static_cast<double>(keys / keys_per_unit + 1);
+  const std::int64_t whole_units = keys / keys_per_unit + 1;
+  const auto units = static_cast<double>(whole_units);
   double large = 0x1p20;
   while (large >= 2 && 2 * large + units > exact) large /= 2;
   return large;

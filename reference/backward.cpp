@@ -233,7 +233,8 @@ class Passes {
     const auto& extents = out_.dbias.extents;
     const std::int64_t strip = unit % in_.strips_a_batch, bias_h = unit / in_.strips_a_batch % extents[1],
                        bias_b = unit / in_.strips_a_batch / extents[1];
-    const double order = compounded(static_cast<double>(p_.batch / extents[0] * (p_.nheads / extents[1])) * u32);
+    const std::int64_t sharers = p_.batch / extents[0] * (p_.nheads / extents[1]);
+    const double order = compounded(static_cast<double>(sharers) * u32);
     for (std::int64_t b = extents[0] == 1 ? 0 : bias_b; b < (extents[0] == 1 ? p_.batch : bias_b + 1); ++b)
       for (std::int64_t h = extents[1] == 1 ? 0 : bias_h; h < (extents[1] == 1 ? p_.nheads : bias_h + 1); ++h) {
         const BlockPlace place = rows_of(b, h, strip);

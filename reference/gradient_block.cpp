@@ -20,7 +20,7 @@ Tensor without_non_finite(const Tensor& tensor) {
 }
 
 // D = sum dO O of a row, and how far a kernel's may be off.
-void fill_D(BackwardInputs& in, const Truth* bounds) {
+void fill_row_sums(BackwardInputs& in, const Truth* bounds) {
   const Problem& p = in.problem;
   in.D = Tensor({p.batch, p.nheads, p.seqlen_q, 1});
   if (in.numerics) in.D_bound = Tensor(in.D.extents);
@@ -57,7 +57,7 @@ BackwardInputs::BackwardInputs(const Problem& p, const Inputs& i, const Forward&
       q_copy(without_non_finite(i.q)),
       k_copy(without_non_finite(i.k)),
       dout_copy(without_non_finite(i.dout)) {
-  fill_D(*this, bounds);
+  fill_row_sums(*this, bounds);
   for (std::int64_t b = 0; b < p.batch; ++b)
     for (std::int64_t strip = 0; strip < strips_a_batch; ++strip)
       strip_keys.push_back(key_ranges_of_rows(p, b, std::min(queries_of(p, b), strip * rows_per_strip),

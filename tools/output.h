@@ -26,6 +26,8 @@ class OutputFile {
    public:
     Staged(std::filesystem::path from, std::filesystem::path to) : from_(std::move(from)), to_(std::move(to)) {}
     Staged(Staged&& other) noexcept : from_(std::move(other.from_)), to_(std::move(other.to_)) { other.from_.clear(); }
+    Staged(const Staged&) = delete;
+    Staged& operator=(const Staged&) = delete;
     Staged& operator=(Staged&&) = delete;
     ~Staged();
     void commit();

@@ -71,7 +71,7 @@ CommandResult check_command(const CheckOptions& options, const std::optional<Wor
 
 CommandResult mutants_command(const MutantOptions& options) {
   const StopOnSignals stop;
-  const MutantResults results = run_mutants(forward_mutants(), options);
+  const MutantResults results = run_mutants(all_mutants(), options);
   const bool survived =
       std::any_of(results.mutants.begin(), results.mutants.end(), [](const MutantResult& r) { return !r.caught; });
   const ExitCode code = survived ? exit_kernel_wrong : results.interrupted ? exit_interrupted : exit_pass;

@@ -30,12 +30,6 @@ std::int64_t draw_splits(Draw& draw) {
   return draw.one_of(splits);
 }
 
-// What the CPU kernel does not have yet.
-void drop_what_nobody_runs(Case& c) {
-  c.backward = c.deterministic = false;
-  if (c.inputs == Distribution::orthogonal_dout) c.inputs = Distribution::normal;
-}
-
 }  // namespace
 
 Wanted draw_wanted(Draw& draw) {
@@ -73,7 +67,6 @@ Case generate_case(std::uint64_t seed, std::uint64_t k, const Budget& budget) {
   if (wanted[Wanted::splits]) c.num_splits = draw_splits(draw);
   c.inputs = draw_distribution(draw, c.backward);
   c.seed = static_cast<std::uint64_t>(draw.in_range(0, 999'999));
-  drop_what_nobody_runs(c);
   validate(c);
   return c;
 }

@@ -180,7 +180,7 @@ class Comparison {
               if (square > row_largest) row_largest = square, column = d;
             }
             if (row_count < fewest_columns) continue;
-            const double independent = independent_columns(dim, key_ranges(problem_, b, i).size());
+            const double independent = independent_columns(truth_.numerics, dim, key_ranges(problem_, b, i).size());
             const double R = std::sqrt(row_sum / row_count);
             const double limit = std::sqrt(std::max(smallest_row_limit, mean_square_limit(independent, num_rows)));
             const std::int64_t at = truth_.forward.o.index(b, i, h, column);

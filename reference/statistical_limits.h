@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attest/problem/numerics.h"
+
 namespace attest {
 
 // A right kernel is accused by a statistical rule at most once in this many verdicts, as far as its errors are the
@@ -25,9 +27,11 @@ inline constexpr double smallest_row_limit = 1.75 * 1.75, smallest_block_limit =
 
 // The columns of a row count as fewer than they are, because the rounding of P is the same for all of them; the more
 // keys, the less they share. Fitted to the spread of R^2 over rows of an emulated kernel, on the low side
-// (docs/numerics.md).
-inline double independent_columns(std::int64_t columns, std::int64_t keys) {
-  const double shared = std::max(16.0, 8 * std::sqrt(static_cast<double>(keys)));
+// (docs/numerics.md). Where O is rounded much finer than P, as beside 8-bit inputs, nothing but P's roundings is left:
+// a row's errors are then combinations of as many random numbers as it has keys.
+inline double independent_columns(const Numerics& numerics, std::int64_t columns, std::int64_t keys) {
+  double shared = std::max(16.0, 8 * std::sqrt(static_cast<double>(keys)));
+  if (numerics.u_P > 4 * numerics.u_out) shared = std::min(shared, static_cast<double>(keys));
   return 1 / (1 / static_cast<double>(columns) + 1 / shared);
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "attest/cpu/backward_mutants.h"
 #include "mutant_parts.h"
 
 namespace attest {
@@ -23,6 +24,15 @@ const std::vector<Mutant>& forward_mutants() {
       mutants.insert(mutants.end(), theme.begin(), theme.end());
     std::stable_sort(mutants.begin(), mutants.end(),
                      [](const Mutant& a, const Mutant& b) { return number_of(a) < number_of(b); });
+    return mutants;
+  }();
+  return all;
+}
+
+const std::vector<Mutant>& all_mutants() {
+  static const std::vector<Mutant> all = [] {
+    std::vector<Mutant> mutants = forward_mutants();
+    mutants.insert(mutants.end(), backward_mutants().begin(), backward_mutants().end());
     return mutants;
   }();
   return all;

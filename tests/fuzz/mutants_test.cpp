@@ -7,7 +7,6 @@
 
 #include "attest/problem/error.h"
 #include "naive_kernel.h"
-#include "planted_cases.h"
 
 namespace attest {
 namespace {
@@ -52,21 +51,9 @@ TEST(Mutants, OnlyTakesAGlob) {
   EXPECT_THROW(run_mutants(mutants, options), InvalidInput);
 }
 
-// Generator version 1 draws masks, windows and layouts alone: what else a bug needs is in a case made by hand.
-std::vector<Mutant> drawn_mutants() {
-  std::vector<Mutant> drawn = forward_mutants();
-  if (generator_version > 1) return drawn;
-  for (const Planted& planted : planted_cases)
-    for (const char* feature : {"bias", "softcap", "alibi", "sink", "num_splits", "page_size", "varlen", "seqused",
-                                "documents", "prefix", "fp8"})
-      if (std::string_view(planted.json).find(feature) != std::string_view::npos)
-        std::erase_if(drawn, [&](const Mutant& m) { return m.id == planted.id; });
-  return drawn;
-}
-
 // The suite's own worth: every bug planted in the CPU kernel is caught, in the default number of cases.
 class EveryMutant : public testing::TestWithParam<Mutant> {};
-INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(drawn_mutants()), [](const auto& p) {
+INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(all_mutants()), [](const auto& p) {
   std::string name = p.param.id;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;

@@ -19,7 +19,12 @@ class Trial {
   Kernel& kernel() { return kernel_; }
   const Case& the_case() const { return case_; }
   const Problem& problem() const { return case_.problem; }
-  bool has_gradients() const { return case_.backward && kernel_.capability().offers_gradients; }
+  /// Those of non-finite inputs are judged only where the kernel keeps them to their rows.
+  bool has_gradients() const {
+    const Capability& capability = kernel_.capability();
+    return case_.backward && capability.offers_gradients &&
+           (case_.inputs != Distribution::non_finite || capability.isolates_values);
+  }
 
   /// Of the case itself, computed at the first call. The truth has the statistical budget where the inputs allow it.
   /// Where the case asks for gradients and the kernel offers them, run() has them, and the truth judges them from the O
@@ -29,8 +34,8 @@ class Trial {
   const Truth& truth();
   const ForwardRun& run();
 
-  /// The kernel on a variation of the case, its forward alone or both. In both, LSE of a row without keys is -inf if it is what the
-  /// kernel declares for such rows, and NaN if it is not.
+  /// The kernel on a variation of the case, its forward alone or both. In both, LSE of a row without keys is -inf if it
+  /// is what the kernel declares for such rows, and NaN if it is not.
   ForwardRun run(const Case& variation, const Inputs& inputs, bool gradients = false);
   /// Bounds of a variation with the kernel's numerics for it; worst case only. Those of gradients are for any O and LSE
   /// within theirs.

@@ -26,8 +26,8 @@ struct Capability {
   bool bitwise_gqa = false;     // GQA gives MHA with repeated heads bit for bit
   bool bitwise_layout = false;  // the same values in other strides, packed, padded or in pages, give the same bits
   bool bitwise_repeat = true;   // the same call gives the same bits again
-  // A NaN or an Inf in V reaches no row that does not see its key. Where false it may reach every row of its sequence:
-  // a masked weight is 0, and 0 NaN is NaN.
+  // A NaN or an Inf in V reaches no row that does not see its key, and in the backward one of any input only the pairs
+  // that see each other. Where false it may reach every row of its sequence: a masked weight is 0, and 0 NaN is NaN.
   bool isolates_values = false;
 };
 

@@ -30,7 +30,8 @@ struct Truth {
   Gradients gradients{}, gradient_bounds{};  // empty until add_gradients()
 };
 
-/// The statistical budget is for continuous zero-mean random inputs only (Distribution::normal).
+/// The statistical budget is for continuous zero-mean random inputs only (Distribution::normal), and
+/// left out for 8-bit inputs of fewer than 4 coordinates, which are not continuous.
 Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical);
 
 }  // namespace attest

@@ -19,4 +19,7 @@ struct Mutant {
 /// Every planted forward bug, in the order of their ids.
 const std::vector<Mutant>& forward_mutants();
 
+/// These, and then those of the backward.
+const std::vector<Mutant>& all_mutants();
+
 }  // namespace attest

@@ -118,6 +118,8 @@ class Server {
         check(request);
     } catch (const InvalidInput& error) {  // what the kernel was asked for turns out to be nothing on this case
       reply({{"invalid", error.what()}, {"field", error.field()}});
+    } catch (const std::bad_alloc&) {  // the kernel's own would be a verdict
+      reply({{"memory", true}});
     } catch (const std::exception& error) {
       reply({{"bug", error.what()}});
     }

@@ -54,6 +54,8 @@ WorkerSession::Event WorkerSession::receive(wire::Json& message, const Limits& l
       case WorkerProcess::Event::message:
         if (message.contains("invalid"))
           throw_invalid(message.at("field").get<std::string>(), message.at("invalid").get<std::string>());
+        if (message.contains("memory"))
+          throw EnvironmentError("out of memory for the case's truth; fewer batch entries, heads or tokens need less");
         if (message.contains("bug")) throw std::runtime_error(message.at("bug").get<std::string>());
         return Event::message;
       case WorkerProcess::Event::gone:

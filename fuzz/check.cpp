@@ -34,6 +34,14 @@ std::vector<Difference> worst_differences(Trial& trial, std::int64_t count) {
   const Truth& truth = trial.truth();
   add_differences("o", outputs.o, truth.forward.o, truth.o_bound, all);
   if (outputs.lse) add_differences("lse", *outputs.lse, truth.forward.lse, truth.lse_bound, all);
+  if (outputs.gradients) {
+    const Gradients &got = *outputs.gradients, &right = truth.gradients, &bound = truth.gradient_bounds;
+    add_differences("dq", got.dq, right.dq, bound.dq, all);
+    add_differences("dk", got.dk, right.dk, bound.dk, all);
+    add_differences("dv", got.dv, right.dv, bound.dv, all);
+    if (trial.problem().sink) add_differences("dsink", got.dsink, right.dsink, bound.dsink, all);
+    if (trial.problem().bias != Bias::none) add_differences("dbias", got.dbias, right.dbias, bound.dbias, all);
+  }
   const auto wanted = std::min<std::size_t>(all.size(), static_cast<std::size_t>(count));
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted), all.end(),
                     [](const Difference& a, const Difference& b) { return a.error_over_budget > b.error_over_budget; });

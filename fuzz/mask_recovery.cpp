@@ -178,7 +178,7 @@ class Reader {
         for (std::size_t s = 0; s < counts.size(); ++s) counts[s] += static_cast<std::int32_t>(bits >> s & 1);
         continue;
       }
-      const double w = mask_.weight(row.index, j);
+      const double w = weight_at(row, j);
       total += w;
       for (std::size_t s = 0; s < counts.size(); ++s) sums[s] += (bits >> s & 1) != 0 ? w : -w;
     }
@@ -260,6 +260,15 @@ class Reader {
       mask_.fractions.erase(at);
     else
       mask_.fractions[at] = w;
+  }
+
+  // While other threads add the fractions of other rows.
+  double weight_at(const Row& row, std::int64_t j) const {
+    if (row.weights[j] != RecoveredMask::fraction) return row.weights[j];
+    double w = 0;
+#pragma omp critical(attest_mask_fractions)
+    w = mask_.fractions.at(row.index * p_.seqlen_k + j);
+    return w;
   }
 
   void refine() {
@@ -344,7 +353,7 @@ class Reader {
 
   double weight_of(const Row& row) const {
     double total = 0;
-    for (std::int64_t j = 0; j < p_.seqlen_k; ++j) total += mask_.weight(row.index, j);
+    for (std::int64_t j = 0; j < p_.seqlen_k; ++j) total += weight_at(row, j);
     return total;
   }
 

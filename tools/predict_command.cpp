@@ -20,6 +20,7 @@ ExitCode run(const Flags& flags) {
   const Case c = read_case(flags);
   if (const auto why = unpredicted(c)) {
     fmt::print(stderr, "attest: {}\n", *why);
+    results.finish("predict", {{"case", to_json(c)}, {"unsupported", *why}}, "");
     return exit_unsupported;
   }
   const std::string device_name = flags.text("--device").value_or("h100");

@@ -113,7 +113,8 @@ void declare_case_flags(Flags& flags) {
   flags.value("--num-pages", "N", "Pages there are (as needed, and some that nobody uses)");
   flags.value("--page-table", "A,B/C", "The pages of each batch entry, entries parted by '/' (shuffled by --seed)");
   flags.value("--base-offset", "N", "Elements by which the first value is off its alignment (0)");
-  flags.value("--inputs", "DIST", "normal, large, shift, zero_q, one_v or one_hot_v (normal)");
+  flags.value("--inputs", "DIST",
+              "normal, large, shift, zero_q, one_v, one_hot_v, non_finite or orthogonal_dout (normal)");
   flags.value("--seed", "S", "Of the inputs (0)");
 }
 

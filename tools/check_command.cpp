@@ -44,6 +44,7 @@ ExitCode run(const Flags& flags) {
   if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
   options.progress = true;
   const std::optional<OutputFile> mask_file = read_mask(flags, options);
+  if (mask_file) results.refuse_same_file("mask", *mask_file);
   const CommandResult result =
       attest::check_command(options, flags.given("--in-process") ? std::nullopt : std::make_optional<WorkerProgram>());
   if (mask_file && !result.svg.empty()) mask_file->write(result.svg);

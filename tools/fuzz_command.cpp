@@ -42,6 +42,7 @@ ExitCode run(const Flags& flags) {
   if (const auto path = flags.text("--junit")) {
     if (path->empty()) throw InvalidInput("junit", "''", "is no file");
     junit.emplace(*path);
+    results.refuse_same_file("junit", *junit);
   }
   const CommandResult result = attest::fuzz_command(read_options(flags), WorkerProgram{});
   if (junit) junit->write(result.junit);

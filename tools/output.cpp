@@ -108,6 +108,13 @@ Results::Results(const Flags& flags) {
   if (!json_on_stdout_) file_.emplace(*target);
 }
 
+void Results::refuse_same_file(std::string_view field, const OutputFile& other) const {
+  if (!file_ || fs::weakly_canonical(fs::absolute(file_->path())) != fs::weakly_canonical(fs::absolute(other.path())))
+    return;
+  throw InvalidInput(field, in_quotes(other.path().string()),
+                     "is the file of --json as well; one would replace the other");
+}
+
 void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const {
   nlohmann::ordered_json whole = {{"schema", fmt::format("attest/{}/1", command)}};
   whole.update(json);

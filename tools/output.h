@@ -54,6 +54,8 @@ class Results {
   bool json_on_stdout() const { return json_on_stdout_; }
   /// The file of --json, for the list of what was written; empty if none.
   std::string json_path() const { return file_ ? file_->path().string() : ""; }
+  /// Throws InvalidInput naming `field` if `other` is the file of --json too.
+  void refuse_same_file(std::string_view field, const OutputFile& other) const;
 
  private:
   bool json_on_stdout_ = false;

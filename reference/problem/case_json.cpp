@@ -84,7 +84,10 @@ class Reader {
     const Json* value = find(field);
     if (!value) return;
     if (!value->is_array()) throw InvalidInput(field, brief(*value), "is not a list of lists of integers");
-    for (const Json& row : *value) integers(fmt::format("{}[{}]", field, out.size()), row, out.emplace_back());
+    for (const Json& row : *value) {
+      const std::string place = fmt::format("{}[{}]", field, out.size());
+      integers(place, row, out.emplace_back());
+    }
   }
 
   void number(const char* field, std::optional<double>& out) {
@@ -123,6 +126,8 @@ Lengths lengths_of(const std::string& field, const Lengths& sums, std::optional<
   if (sums.empty() || sums.front() != 0)
     throw InvalidInput(field, sums.empty() ? "of no numbers" : fmt::format("{}", sums.front()),
                        "does not begin with 0");
+  if (sums.size() == 1)
+    throw InvalidInput(field, "of one number", "has no batch entry: the sums of N lengths are N + 1");
   Lengths lengths;
   for (std::size_t b = 1; b < sums.size(); ++b) {
     if (sums[b] < sums[b - 1])

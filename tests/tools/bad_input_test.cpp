@@ -88,6 +88,15 @@ const BadInput bad_inputs[] = {
 
     // words
     {{"predict", "--dtype", "fp64"}, 2, "dtype: 'fp64' is none of fp16, bf16, fp32, fp8_e4m3, fp8_e5m2"},
+    {{"check", "--case", R"({"cu_seqlens_q": [0]})"},
+     2,
+     "cu_seqlens_q: of one number has no batch entry: the sums of N lengths are N + 1"},
+    {{"check", "--case", R"({"page_size": 4, "page_table": [[0, 1.5]]})"},
+     2,
+     "page_table[0][1]: 1.5 is not an integer of 64 bits"},
+    {{"fuzz", "--cases", "1", "--junit", "a.xml", "--json", "./a.xml"},
+     2,
+     "junit: 'a.xml' is the file of --json as well; one would replace the other"},
     {{"check", "++"}, 2, "command line: '++' belongs to no flag"},
     {{"check", "--layout", "bshd,"}, 2, "layout: '' is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]"},
     {{"check", "--layout", "bshd,row_gap=1,row_gap=2"},

@@ -49,8 +49,9 @@ class Listener : public NaiveKernel {
 TEST(Campaign, AccusesTheRightKernelOfNothing) {
   const CampaignOptions options = small(3000);
   const CampaignResult result = run_campaign(naive(), options);
-  EXPECT_EQ(result.passed, 3000u) << to_text(options, result);
-  EXPECT_EQ(result.failed, 0u);
+  EXPECT_EQ(result.failed, 0u) << to_text(options, result);
+  EXPECT_GT(result.passed, 2300u);  // it has no backward
+  EXPECT_EQ(result.passed + result.unsupported, 3000u);
   EXPECT_EQ(result.cases, 3000u);
   EXPECT_EQ(result.first_uncovered_k, 3000u);
   EXPECT_EQ(result.census.cases(), 3000);
@@ -64,7 +65,9 @@ TEST(Campaign, AccusesTheCpuKernelOfNothing) {
   options.cases = 1500;
   options.seed = 77;
   const CampaignResult result = run_campaign([] { return make_kernel("cpu"); }, options);
-  EXPECT_EQ(result.passed, 1500u) << to_text(options, result);
+  EXPECT_EQ(result.failed, 0u) << to_text(options, result);
+  EXPECT_GT(result.passed, 1400u);  // it has no backward of 8-bit inputs
+  EXPECT_EQ(result.passed + result.unsupported, 1500u);
 }
 
 class EveryFault : public testing::TestWithParam<FaultName> {};
@@ -221,7 +224,7 @@ TEST(Campaign, StopsOnRequestAndKeepsWhatItHas) {
   request_stop();
   campaign.join();
   EXPECT_EQ(result.stopped, Stopped::interrupted);
-  EXPECT_EQ(result.passed, result.cases);
+  EXPECT_EQ(result.passed + result.unsupported, result.cases);
   EXPECT_EQ(result.first_uncovered_k, result.cases);
 }
 

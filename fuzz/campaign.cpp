@@ -109,7 +109,7 @@ class Run {
   }
 
   // A kernel that is a finding and then cannot even be made again ends the campaign, and keeps what was found.
-  void fail(std::exception_ptr error) {
+  void fail(const std::exception_ptr& error) {
     const std::lock_guard lock(mutex_);
     bool keep = false;
     try {

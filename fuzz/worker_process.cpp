@@ -80,6 +80,7 @@ pid_t spawn(const WorkerProgram& program, int socket, int memory) {
   std::vector<std::string> words = program.arguments;
   words.insert(words.begin(), "attest");
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t pid = -1;

@@ -109,7 +109,7 @@ void BackwardExecutor::execute(const BackwardStep& step, int w) {
     case Kind::put:
       return put(warp, w);
     case Kind::add_dv:
-      return tile_math::add_transposed_multiple(tile(BackwardTile::p, 0) + w * keys, n,
+      return tile_math::add_transposed_multiple(tile(BackwardTile::p, 0) + std::ptrdiff_t{w} * keys, n,
                                                 tile(BackwardTile::dout, step.slot), plan_.columns(BackwardTile::dout),
                                                 plan_.tile_m, keys, plan_.columns(BackwardTile::dv), warp.dv.data(),
                                                 plan_.columns(BackwardTile::dv));
@@ -118,9 +118,10 @@ void BackwardExecutor::execute(const BackwardStep& step, int w) {
     case Kind::add_dq:
       return add_dq(step, w);
     case Kind::add_dk:
-      return tile_math::add_transposed_multiple(
-          tile(BackwardTile::ds, 0) + w * keys, n, tile(BackwardTile::q, step.slot), plan_.columns(BackwardTile::q),
-          plan_.tile_m, keys, plan_.columns(BackwardTile::dk), warp.dk.data(), plan_.columns(BackwardTile::dk));
+      return tile_math::add_transposed_multiple(tile(BackwardTile::ds, 0) + std::ptrdiff_t{w} * keys, n,
+                                                tile(BackwardTile::q, step.slot), plan_.columns(BackwardTile::q),
+                                                plan_.tile_m, keys, plan_.columns(BackwardTile::dk), warp.dk.data(),
+                                                plan_.columns(BackwardTile::dk));
     case Kind::stage:
       return stage(warp, w);
     case Kind::store:

@@ -57,7 +57,7 @@ void BackwardExecutor::mask(const BackwardStep& step, Warp& warp, int w) {
 // scores may be fp32's lowest number: LSE is taken off them before log2(e) makes both infinite.
 void BackwardExecutor::probabilities(const BackwardStep& step, Warp& warp, int w) {
   const int n = plan_.tile_n, rows = plan_.rows_per_warp();
-  const float* lse = tile(BackwardTile::lse, step.slot) + w * rows;
+  const float* lse = tile(BackwardTile::lse, step.slot) + std::ptrdiff_t{w} * rows;
   const float scale = plan_.modifies_scores() ? 1.0f : std::abs(head_of(step).score.scale);
   const float scale_log2 = scale == 0 ? 1.0f : behaviour_.scale_log2(scale);
   float sums[8] = {};
@@ -78,7 +78,7 @@ void BackwardExecutor::dprobabilities(const BackwardStep& step, Warp& warp, int 
 
 void BackwardExecutor::dscores(const BackwardStep& step, Warp& warp, int w) {
   const int n = plan_.tile_n, rows = plan_.rows_per_warp();
-  const float* d = tile(BackwardTile::d, step.slot) + w * rows;
+  const float* d = tile(BackwardTile::d, step.slot) + std::ptrdiff_t{w} * rows;
   for (int r = 0; r < rows; ++r)
     behaviour_.score_gradients(row_of(warp.p.data(), r, n), d[r], row_of(warp.dp.data(), r, n), n);
 }

@@ -205,7 +205,7 @@ std::pair<std::vector<std::int64_t>, std::vector<double>> packed(const Tensor& t
     const auto first = tensor.values.begin() + static_cast<std::int64_t>(b) * e[1] * e[2] * e[3];
     values.insert(values.end(), first, first + lengths[b] * e[2] * e[3]);
   }
-  return {{std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), e[2], e[3]}, std::move(values)};
+  return {{std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}), e[2], e[3]}, values};
 }
 
 std::pair<std::vector<std::int64_t>, std::vector<double>> packed_lse(const Tensor& lse,
@@ -216,7 +216,7 @@ std::pair<std::vector<std::int64_t>, std::vector<double>> packed_lse(const Tenso
   for (std::int64_t h = 0; h < e[1]; ++h)
     for (std::size_t b = 0; b < lengths.size(); ++b)
       for (std::int64_t i = 0; i < lengths[b]; ++i) values.push_back(lse.at(static_cast<std::int64_t>(b), h, i, 0));
-  return {{e[1], std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})}, std::move(values)};
+  return {{e[1], std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})}, values};
 }
 
 }  // namespace attest::tools

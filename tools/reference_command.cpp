@@ -89,6 +89,7 @@ ExitCode run(const Flags& flags) {
   if (work.c.backward) results_of.insert(results_of.end(), {"dq", "dk", "dv"});
   if (work.c.backward && p.sink) results_of.push_back("dsink");
   if (work.c.backward && p.bias != Bias::none) results_of.push_back("dbias");
+  outputs.reserve(outputs.size() + results_of.size() + arrays.size());
   for (const char* name : results_of) outputs.emplace_back(fs::path(*out) / (std::string(name) + ".npy"));
   for (const Array& array : arrays) outputs.emplace_back(fs::path(*out) / (array.name + ".npy"));
 

@@ -21,7 +21,7 @@ struct BackwardWork : Work {
   int num_heads = 1;  // query heads that share its key head
 
   constexpr Work at(int query_tile) const {
-    Work work = *this;
+    Work work = static_cast<const Work&>(*this);  // NOLINT(cppcoreguidelines-slicing): the forward's part of it
     work.q_tile = query_tile;
     return work;
   }

@@ -51,9 +51,9 @@ Occupancy occupancy(const KernelPlan& plan, int registers_per_thread, const Devi
   const std::int64_t warps_by_registers =
       device.registers_per_sm / device.warp_schedulers_per_sm / warp_registers * device.warp_schedulers_per_sm;
   Occupancy o;
-  o.by_registers = static_cast<int>(warps_by_registers / plan.num_warps);
+  o.by_registers = static_cast<int>(warps_by_registers / plan.warps());
   o.by_smem = static_cast<int>(device.smem_bytes_per_sm / (smem + device.smem_reserved_bytes_per_cta));
-  o.by_warps = static_cast<int>(device.max_warps_per_sm / plan.num_warps);
+  o.by_warps = static_cast<int>(device.max_warps_per_sm / plan.warps());
   o.by_ctas = static_cast<int>(device.max_ctas_per_sm);
   o.ctas_per_sm = std::min({o.by_registers, o.by_smem, o.by_warps, o.by_ctas});
   o.limit = o.ctas_per_sm == o.by_registers ? "registers"
@@ -61,10 +61,10 @@ Occupancy occupancy(const KernelPlan& plan, int registers_per_thread, const Devi
             : o.ctas_per_sm == o.by_warps   ? "warps"
                                             : "CTAs";
   if (o.ctas_per_sm < 1)
-    throw InvalidInput("plan",
-                       fmt::format("{} warps of {} registers and {} bytes of shared memory", plan.num_warps,
-                                   registers_per_thread, smem),
-                       fmt::format("do not fit an SM of {} (limit: {})", device.name, o.limit));
+    throw InvalidInput(
+        "plan",
+        fmt::format("{} warps of {} registers and {} bytes of shared memory", plan.warps(), registers_per_thread, smem),
+        fmt::format("do not fit an SM of {} (limit: {})", device.name, o.limit));
   return o;
 }
 

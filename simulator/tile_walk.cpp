@@ -99,6 +99,7 @@ class Walk {
   std::int64_t missed_again_sectors_ = 0, first_key_sectors_ = 0;
   double l2_read_bytes_ = 0, sm_read_bytes_ = 0;
   std::int64_t walked_ = 0;
+  std::vector<TimelineEvent> timeline_;
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
 };
@@ -225,7 +226,15 @@ void Walk::simulate() {
     events.pop();
     Slot& slot = slots_[static_cast<std::size_t>(index)];
     double cycles = 0;
+    TimelineEvent done{.kind = TimelineEvent::Kind::key_tile, .slot = index / sms, .q_tile = slot.at.q_tile};
+    done.batch = slot.at.batch, done.head = slot.at.head, done.begin = now;
+    const auto log = [&] {
+      if (slot.sm != 0 || timeline_.size() >= options_.max_timeline_events) return;
+      done.end = now + cycles;
+      timeline_.push_back(done);
+    };
     if (slot.fresh) {
+      done.kind = TimelineEvent::Kind::start;
       slot.fresh = false;
       read_query(slot);
       cycles = options_.cycles_per_cta / 2;
@@ -234,10 +243,13 @@ void Walk::simulate() {
       for (int t = 0; t < tiles; ++t) read_key_tile(slot, --slot.tile, now);
       const auto sharing = static_cast<std::size_t>(active[static_cast<std::size_t>(slot.sm)]);
       cycles = tiles * options_.cycles_per_key_tile[sharing - 1] * noise();
+      done.key_tile = slot.tile;
     } else {
       if (plan_.spill_words_per_cta != 0) write_spill(slot);
       finish(slot);
       cycles = options_.cycles_per_cta / 2;
+      done.kind = TimelineEvent::Kind::finish;
+      log();
       end_ = std::max(end_, now + cycles);
       if (next == resolution_.ctas) {
         --active[static_cast<std::size_t>(slot.sm)];
@@ -247,7 +259,10 @@ void Walk::simulate() {
       start(slot, next++);
       steady_cycles_ = now;
       steady_tiles_ = static_cast<double>(walked_) - in_flight;
+      events.emplace(now + cycles, index);
+      continue;
     }
+    log();
     events.emplace(now + cycles, index);
   }
 }
@@ -260,6 +275,7 @@ TileWalk Walk::result() const {
   r.sm_read_bytes = grid_.sm_read_bytes;
   r.sampling = resolution_.sampling;
   r.key_tiles_per_event = resolution_.key_tiles_per_event;
+  r.timeline = timeline_;
   if (grid_.ctas == 0) return r;
 
   const auto ratio = [](auto all, auto part) { return static_cast<double>(all) / static_cast<double>(part); };

@@ -20,8 +20,19 @@ struct TileWalkOptions {
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
+  std::size_t max_timeline_events = 4096;
   /// One set of L2 in so many is simulated; 0 chooses by the work.
   int sampling = 0;
+};
+
+/// What a CTA slot of the SM that is followed did, from `begin` to `end` cycles.
+struct TimelineEvent {
+  enum class Kind : std::uint8_t { start, key_tile, finish };
+  Kind kind;
+  int slot = 0;  // of the SM
+  int q_tile = 0, key_tile = 0;
+  std::int64_t batch = 0, head = 0;
+  double begin = 0, end = 0;
 };
 
 struct TileWalk {
@@ -34,6 +45,7 @@ struct TileWalk {
   double cycles = 0;            // from the first CTA's start to the last one's end
   double busy_fraction = 0;     // CTA slots in use, over that time
   std::int64_t ctas = 0, key_tiles = 0;
+  std::vector<TimelineEvent> timeline;  // of SM 0, as far as it was simulated, at most max_timeline_events
   // how it was simulated
   int sampling = 1;  // one set in so many
   int key_tiles_per_event = 1;

@@ -17,13 +17,19 @@
 
 namespace attest {
 
+/// How tiles reach shared memory: cp.async, loads and stores through registers, or bulk tensor copies (TMA).
+enum class CopyKind : std::uint8_t { cp_async, synchronous, tma };
+/// What multiplies: mma.sync from registers, or wgmma, which reads K, V and Q from shared memory itself.
+enum class MatrixKind : std::uint8_t { mma_sync, wgmma };
+
 struct KernelPlan {
   int headdim = 64;
   int headdim_v = 64;
   int element_bytes = 2;
-  int tile_m = 64;  // queries a CTA
-  int tile_n = 64;  // keys a step
-  int num_warps = 4;
+  int tile_m = 64;              // queries a CTA
+  int tile_n = 64;              // keys a step
+  int num_warps = 4;            // that compute
+  int producer_warps = 0;       // beside them, that only copy
   int stages = 1;               // shared-memory slots each for K and V
   bool merged_wait = false;     // stages >= 2: one wait and one barrier a key tile, for K and V together
   bool q_in_registers = false;  // Q's fragments are loaded once, not once a key tile
@@ -33,7 +39,17 @@ struct KernelPlan {
   int padded_headdim_v = 0;  // likewise V and O
   int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16,
       copy_bytes_o = 16;  // granule of a copy: 16, 8, 4, 2 or 1
+  CopyKind copy_kind = CopyKind::cp_async;
+  MatrixKind matrix_kind = MatrixKind::mma_sync;
+  bool p_in_smem = false;    // wgmma: P reaches O += P V through shared memory, not in registers
+  int other_smem_bytes = 0;  // barriers, alignment
   GridOrder grid_order = GridOrder::tiles_heads_batch;
+  Persistence persistence = Persistence::none;
+  bool longest_first = false;         // a head's query tiles with the most keys go first
+  std::int64_t l2_section_bytes = 0;  // heads whose K and V fit these bytes are worked on together; 0: no grouping
+  int cluster = 1;                    // CTAs of neighbouring query tiles to which K and V are multicast
+  bool skips_tiles = true;            // key tiles that no query of the tile sees are not visited
+  bool evict_first_q = false, evict_last_kv = false;  // L2 hints of the copies
   KeyOrder key_order = KeyOrder::descending;
   int num_splits = 1;  // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
   bool softcap = false, alibi = false, bias = false, sink = false;
@@ -46,7 +62,8 @@ struct KernelPlan {
   friend constexpr bool operator==(const KernelPlan&, const KernelPlan&) = default;
 
   // ---- shape
-  constexpr int threads() const { return num_warps * 32; }
+  constexpr int warps() const { return num_warps + producer_warps; }
+  constexpr int threads() const { return warps() * 32; }
   constexpr int rows_per_warp() const { return tile_m / num_warps; }
   constexpr int m_blocks() const { return rows_per_warp() / 16; }
   constexpr int chunk_elements() const { return 16 / element_bytes; }
@@ -81,7 +98,11 @@ struct KernelPlan {
     const auto s = static_cast<std::uint32_t>(slot), n = static_cast<std::uint32_t>(stages);
     return x == Operand::k ? qo + s * k : x == Operand::v ? qo + n * k + s * v : 0;
   }
-  constexpr std::uint32_t smem_bytes() const { return base(Operand::v, stages); }
+  constexpr std::uint32_t p_base() const { return base(Operand::v, stages); }  // of P, where it lies in shared memory
+  constexpr std::uint32_t smem_bytes() const {
+    const int p = p_in_smem ? tile_m * tile_n * element_bytes : 0;
+    return p_base() + static_cast<std::uint32_t>(p + other_smem_bytes);
+  }
   /// O is staged over Q. Another warp may still read queries there if its rows lie elsewhere in O's tile, unless the
   /// barrier before O += P V has parted them.
   constexpr bool staging_needs_barrier() const {
@@ -133,7 +154,14 @@ struct KernelPlan {
     return document < w.num_documents ? w.document_ends[document] : std::numeric_limits<int>::max();
   }
   constexpr bool has_rows(const Work& w) const { return w.q_tile * tile_m < w.seqlen_q; }  // else the CTA leaves
-  constexpr TileRange range(const Work& w) const { return tile_range(*this, w); }
+  constexpr TileRange range(const Work& w) const {
+    TileRange r = tile_range(*this, w);
+    if (skips_tiles || r.prefix_begin != r.prefix_end || !has_rows(w)) return r;
+    const int all = (w.seqlen_k + tile_n - 1) / tile_n;
+    if (r.begin == r.end) r.full_begin = r.full_end = 0;
+    r.begin = 0, r.end = all;
+    return r;
+  }
   constexpr KeyWalk walk(const TileRange& r, const Work& w) const {
     return key_walk(r, key_order, w.split, num_splits);
   }
@@ -229,6 +257,15 @@ struct KernelPlan {
     if (num_warps < 1 || num_warps > 16) return "warps is outside 1 to 16";
     if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0)
       return "tile_m is no multiple of 16 rows a warp, up to 512";
+    if (producer_warps < 0 || producer_warps > 4) return "producer_warps is outside 0 to 4";
+    if ((copy_kind == CopyKind::tma) != (producer_warps > 0)) return "copies by tma and producer_warps need each other";
+    if (matrix_kind == MatrixKind::wgmma && (num_warps % 4 != 0 || rows_per_warp() != 16 || copy_kind != CopyKind::tma))
+      return "wgmma needs warpgroups of 4 warps, 64 rows each, and copies by tma";
+    if (p_in_smem && matrix_kind != MatrixKind::wgmma) return "p_in_smem needs wgmma";
+    if (cluster < 1 || cluster > 16 || (cluster > 1 && copy_kind != CopyKind::tma))
+      return "cluster is outside 1 to 16, or without tma";
+    if (other_smem_bytes < 0 || other_smem_bytes > 65536) return "other_smem_bytes is outside 0 to 65536";
+    if (l2_section_bytes < 0) return "l2_section_bytes is negative";
     if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";
     if (tile_n % k_step() != 0) return "tile_n is no multiple of the 32 keys of a matrix step of 8-bit values";
     if (stages < 1 || stages > 4) return "stages is outside 1 to 4";

@@ -8,6 +8,10 @@ namespace attest {
 /// as on the CPU.
 enum class GridOrder : std::uint8_t { tiles_batch_heads, tiles_heads_batch };
 
+/// One CTA a tile, or as many as fit at once that take tile after tile: each its own at a fixed stride, or the next
+/// one.
+enum class Persistence : std::uint8_t { none, static_stride, dynamic };
+
 /// What a grid has to cover: every (query tile, split, batch entry, head).
 struct GridExtents {
   std::int64_t q_tiles = 0, splits = 1;

@@ -1,22 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "attest/simulator/report.h"
+#include "units.h"
 
 namespace attest {
 namespace {
 
-std::string scaled(double x, double step, std::initializer_list<const char*> units) {
-  auto unit = units.begin();
-  while (std::abs(x) >= step && unit + 1 != units.end()) x /= step, ++unit;
-  return fmt::format("{:.{}f} {}", x, unit == units.begin() || x >= 100 ? 0 : x >= 10 ? 1 : 2, *unit);
-}
-std::string bytes(double x) { return scaled(x, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
-std::string time(double us) { return scaled(us, 1000, {"us", "ms", "s"}); }
-std::string flops(double x) { return scaled(x, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}); }
-std::string percent(double x) { return fmt::format("{:.1f}%", 100 * x); }
+using units::bytes, units::flops, units::percent, units::scaled, units::time;
 
 std::string shape(const Problem& p) {
   std::string text =

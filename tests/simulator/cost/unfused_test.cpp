@@ -13,6 +13,10 @@ TEST(Unfused, ALongSequenceMovesItsMatrixFourTimes) {
   EXPECT_DOUBLE_EQ(cost.dram_read_bytes, 2 * matrix + 3 * tensor);
   EXPECT_DOUBLE_EQ(cost.dram_write_bytes, 2 * matrix + tensor);
   EXPECT_DOUBLE_EQ(cost.flops, 4.0 * 4 * 32 * 2048 * 2048 * 64);
+  EXPECT_DOUBLE_EQ(cost.steps[1].dram_read_bytes, matrix);
+  EXPECT_DOUBLE_EQ(cost.steps[1].flops, 0);
+  EXPECT_DOUBLE_EQ(cost.steps[2].dram_write_bytes, tensor);
+  EXPECT_DOUBLE_EQ(cost.steps[0].time_us + cost.steps[1].time_us + cost.steps[2].time_us, cost.time_us);
 }
 
 TEST(Unfused, AMatrixThatFitsIsFoundInL2) {

@@ -1,9 +1,20 @@
 // What the three-kernel path costs: S = Q K^T written, softmax read and written in place, O = P V.
 #pragma once
+#include <array>
+#include <string_view>
+
 #include "attest/problem/problem.h"
 #include "attest/simulator/device.h"
 
 namespace attest {
+
+/// One of the three kernels.
+struct UnfusedKernel {
+  std::string_view name;  // "S = Q K^T", "P = softmax(S)" or "O = P V"
+  double dram_read_bytes = 0, dram_write_bytes = 0;
+  double flops = 0;    // of its matrix product
+  double time_us = 0;  // its launch included
+};
 
 struct UnfusedCost {
   double dram_read_bytes = 0, dram_write_bytes = 0;
@@ -11,6 +22,7 @@ struct UnfusedCost {
   double time_us = 0;       // three kernels, launches included
   double matrix_bytes = 0;  // S, as large as P
   static constexpr int kernels = 3;
+  std::array<UnfusedKernel, kernels> steps;  // what the sums above are made of, in order
 };
 
 /// S and P are in the case's dtype, one row of seqlen_k a query, masked pairs included. A matrix that fits one L2

@@ -60,6 +60,12 @@ std::string JsonReader::text(const Json& object, std::string_view name, std::str
   return value.get<std::string>();
 }
 
+bool JsonReader::boolean(const Json& object, std::string_view name, std::string_view path) const {
+  const Json& value = member(object, name, path);
+  if (!value.is_boolean()) refuse(path, value.dump().substr(0, 40), "must be true or false");
+  return value.get<bool>();
+}
+
 double JsonReader::number(const Json& object, std::string_view name, std::string_view path, double low,
                           double high) const {
   const Json& value = member(object, name, path);

@@ -23,6 +23,7 @@ class JsonReader {
   /// `object` is an object and has none but the known keys.
   void only(const Json& object, std::string_view path, std::initializer_list<std::string_view> known) const;
   std::string text(const Json& object, std::string_view name, std::string_view path) const;
+  bool boolean(const Json& object, std::string_view name, std::string_view path) const;
   double number(const Json& object, std::string_view name, std::string_view path, double low, double high) const;
   std::int64_t integer(const Json& object, std::string_view name, std::string_view path, double low, double high) const;
 

@@ -24,7 +24,8 @@ std::ostream& operator<<(std::ostream& out, const BadInput& bad) {
 }
 
 const std::string models =
-    "bert-base, bert-large, falcon-7b, llama-3-70b, llama-3-8b, mistral-7b, qwen-2.5-72b, qwen-2.5-7b, "
+    "bert-base, bert-large, deepseek-v3, falcon-7b, gemma-2-9b, gemma-2-9b-window, gpt-oss-120b, gpt-oss-120b-window, "
+    "gpt-oss-20b, gpt-oss-20b-window, llama-3-70b, llama-3-8b, mistral-7b, phi-3-mini, qwen-2.5-72b, qwen-2.5-7b, "
     "vit-b-16, vit-h-14, vit-l-16";
 
 const BadInput bad_inputs[] = {

@@ -92,14 +92,11 @@ void score_errors(const PreparedInputs& in, const StripPlace& place, std::int64_
       }
     });
   }
-  if (!row.minus_inf) return;
-  for (const KeyRange& part : row.columns)
-    for (std::int64_t j = part.begin; j < part.end; ++j) {
-      if (s[j] != -std::numeric_limits<double>::infinity()) continue;
-      s[j] = row.max - no_weight;
-      moved[j] = 0;
-      if (typical) typical[j] = 0;
-    }
+  for (const std::int64_t j : row.minus_inf) {
+    s[j] = row.max - no_weight;
+    moved[j] = 0;
+    if (typical) typical[j] = 0;
+  }
 }
 
 }  // namespace attest

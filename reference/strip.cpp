@@ -24,7 +24,8 @@ bool all_finite(const std::vector<double>& values) {
 }
 
 // The products ran over V with its NaN and Inf taken out, because 0 * NaN is NaN and a masked key weighs 0. Here the
-// keys that a row does see bring theirs back. A weight that underflowed still gives an Inf its sign.
+// keys that a row does see bring theirs back. A weight that underflowed still gives an Inf its sign; that of a score of
+// -Inf is 0, and 0 * Inf is NaN.
 void add_non_finite(const PreparedInputs& in, const StripPlace& place, const double* weights, const RowSoftmax* rows,
                     OutputMap& o) {
   for_each_range(place, [&](const KeyRange& range, std::int64_t column) {
@@ -35,7 +36,9 @@ void add_non_finite(const PreparedInputs& in, const StripPlace& place, const dou
         for (std::int64_t r = 0; r < place.num_rows; ++r) {
           if (!rows[r].columns.contains(column + j)) continue;
           const double w = weights[r * place.width() + column + j];
-          o(r, c) += (w == 0 && !rows[r].minus_inf ? std::numeric_limits<double>::min() : w) * v(j, c);
+          const std::vector<std::int64_t>& zeros = rows[r].minus_inf;
+          const bool underflowed = w == 0 && !std::binary_search(zeros.begin(), zeros.end(), column + j);
+          o(r, c) += (underflowed ? std::numeric_limits<double>::min() : w) * v(j, c);
         }
       }
   });
@@ -145,7 +148,10 @@ void strip_softmax(const PreparedInputs& in, const StripPlace& place, const doub
         min = s[j] < min ? s[j] : min;
       }
     }
-    row.minus_inf = min == -infinity;
+    if (min == -infinity)
+      for (const KeyRange& part : row.columns)
+        for (std::int64_t j = part.begin; j < part.end; ++j)
+          if (s[j] == -infinity) row.minus_inf.push_back(j);
     if (max == -infinity) max = 0;  // then nothing weighs anything
     double sum = 0;
     for (const KeyRange& part : row.columns) {

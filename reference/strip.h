@@ -84,7 +84,7 @@ struct RowSoftmax {
   double max = 0;          // m, over the scores and the sink; 0 where all of them are -Inf
   double sum = 0;          // l = sum exp(s - m), the sink's weight included; 0 where nothing weighs anything
   double sink_weight = 0;  // exp(sink - m)
-  bool minus_inf = false;  // whether a score is -Inf
+  std::vector<std::int64_t> minus_inf;  // the columns, ascending, whose scores are -Inf
 };
 
 /// Calls body(column) for every column whose key the row sees, in loops that the compiler may vectorise.

@@ -59,6 +59,42 @@ void fill_normal(Random& random, Tensor& tensor, double factor, Dtype dtype) {
   for (double& x : tensor.values) x = round_to(dtype, normal(random));
 }
 
+constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+
+// NaN or Inf at one element of a row (b, s, h), or, one time in four, at all of them; s lies below length(b). Returns
+// s.
+template <class Length>
+std::int64_t spoil(Random& random, Tensor& tensor, bool has_inf, const Length& length) {
+  const std::int64_t b = below(random, tensor.extents[0]);
+  if (length(b) == 0) return 0;
+  const std::int64_t s = below(random, length(b)), h = below(random, tensor.extents[2]), dim = tensor.extents[3];
+  const double bad = has_inf ? pick(random, {nan, inf, -inf}) : nan;
+  const std::int64_t only = one_in(random, 4) ? -1 : below(random, dim);
+  for (std::int64_t d = 0; d < dim; ++d)
+    if (only < 0 || d == only) tensor.at(b, s, h, d) = bad;
+  return s;
+}
+
+// Rows of the bias get a NaN or an Inf, -Inf throughout, or a value at `key` that makes it weigh nothing in float64.
+void spoil_bias(Random& random, Tensor& bias, std::int64_t key) {
+  const auto [batch, heads, queries, keys] = bias.extents;
+  if (queries == 0 || keys == 0) return;
+  constexpr double far_below = -2000;
+  for (std::int64_t n = 2 + below(random, 3); n > 0; --n) {
+    const std::int64_t b = below(random, batch), h = below(random, heads), i = below(random, queries);
+    const double bad = pick(random, {nan, inf, -inf, -inf, far_below, far_below});
+    const bool whole_row = bad == -inf && one_in(random, 2);
+    const std::int64_t only = bad == far_below ? key : below(random, keys);
+    for (std::int64_t j = 0; j < keys; ++j)
+      if (whole_row || j == only) bias.at(b, h, i, j) = bad;
+  }
+}
+
+std::int64_t num_queries(const Problem& p, std::int64_t b) { return p.varlen_q.empty() ? p.seqlen_q : p.varlen_q[b]; }
+std::int64_t num_keys(const Problem& p, std::int64_t b) {
+  return !p.seqused_k.empty() ? p.seqused_k[b] : p.varlen_k.empty() ? p.seqlen_k : p.varlen_k[b];
+}
+
 }  // namespace
 
 Tensor random_tensor(std::array<std::int64_t, 4> extents, std::uint64_t seed) {
@@ -70,21 +106,18 @@ Tensor random_tensor(std::array<std::int64_t, 4> extents, std::uint64_t seed) {
 
 // What lies outside the logical domain is never read: NaN shows it.
 void poison_outside(FeatureCase& f) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const Problem& p = f.problem;
-  const auto poison = [nan](Tensor& tensor, std::int64_t b, std::int64_t from) {
+  const auto poison = [](Tensor& tensor, std::int64_t b, std::int64_t from) {
     const std::int64_t row = tensor.extents[2] * tensor.extents[3];
     const auto first = tensor.values.begin() + static_cast<std::ptrdiff_t>(b * tensor.extents[1] * row);
     std::fill(first + static_cast<std::ptrdiff_t>(from * row),
               first + static_cast<std::ptrdiff_t>(tensor.extents[1] * row), nan);
   };
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    const std::int64_t queries = p.varlen_q.empty() ? p.seqlen_q : p.varlen_q[b];
-    const std::int64_t keys = !p.seqused_k.empty() ? p.seqused_k[b] : p.varlen_k.empty() ? p.seqlen_k : p.varlen_k[b];
-    poison(f.inputs.q, b, queries);
-    poison(f.inputs.dout, b, queries);
-    poison(f.inputs.k, b, keys);
-    poison(f.inputs.v, b, keys);
+    poison(f.inputs.q, b, num_queries(p, b));
+    poison(f.inputs.dout, b, num_queries(p, b));
+    poison(f.inputs.k, b, num_keys(p, b));
+    poison(f.inputs.v, b, num_keys(p, b));
   }
 }
 
@@ -156,6 +189,21 @@ FeatureCase draw_feature_case(Random& random, std::int64_t longest) {
   Case c;
   c.problem = p;
   f.description = command_line(c);
+  return f;
+}
+
+FeatureCase draw_non_finite_case(Random& random, std::int64_t longest) {
+  FeatureCase f = draw_feature_case(random, longest);
+  const Problem& p = f.problem;
+  const auto queries = [&p](std::int64_t b) { return num_queries(p, b); };
+  const auto keys = [&p](std::int64_t b) { return num_keys(p, b); };
+  const bool has_inf = !is_fp8(p.dtype);
+  // One tensor alone, mostly: two sources hide each other.
+  const std::int64_t which = below(random, 5);
+  if (which == 0 || which == 4) spoil(random, f.inputs.q, has_inf, queries);
+  if (which == 1 || which == 4) spoil(random, f.inputs.k, has_inf, keys);
+  const std::int64_t key = which == 2 || which == 4 ? spoil(random, f.inputs.v, has_inf, keys) : 0;
+  if (p.bias != Bias::none && which >= 2) spoil_bias(random, f.inputs.bias, key);
   return f;
 }
 

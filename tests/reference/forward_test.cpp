@@ -222,6 +222,25 @@ TEST(ForwardTest, NanReachesWhoSeesIt) {
     }
 }
 
+// In one row: Inf in the V of a key whose weight underflowed keeps its sign; in that of a key whose score is -Inf, and
+// whose weight is 0 by definition, it makes NaN.
+TEST(ForwardTest, UnderflowedIsNotZero) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  Case c;
+  c.problem = small_problem(1, 4, 8, 3);
+  c.problem.bias = Bias::qk;
+  Inputs in = make_inputs(c);
+  in.bias.values = {0, -inf, -2000, 0};
+  in.v.at(0, 1, 0, 1) = -inf;
+  in.v.at(0, 2, 0, 2) = -inf;
+  const Truth truth = forward_with_budget(c.problem, in, flash_numerics(c.problem.dtype), true);
+  for (const Tensor& o : {forward(c.problem, in).o, truth.forward.o}) {
+    EXPECT_TRUE(std::isfinite(o.at(0, 0, 0, 0)));
+    EXPECT_TRUE(std::isnan(o.at(0, 0, 0, 1)));
+    EXPECT_EQ(o.at(0, 0, 0, 2), -inf);
+  }
+}
+
 TEST(ForwardTest, NanInQStaysInItsRow) {
   Case c;
   c.problem = small_problem(66, 5, 8, 6);

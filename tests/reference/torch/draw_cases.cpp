@@ -1,5 +1,6 @@
-// draw_torch_cases FOLDER COUNT SEED: draws small problems over every feature and writes them, their inputs and what
-// the reference makes of them, for judge.py.
+// draw_torch_cases FOLDER COUNT SEED [non_finite]: draws small problems over every feature and writes them, their
+// inputs and what the reference makes of them, for judge.py, or with NaN and Inf among the inputs for
+// judge_non_finite.py.
 //   FOLDER/cases.jsonl   one line a case: {"case": to_json(case), "tensors": {name: [first double, extents...]}}
 //   FOLDER/tensors.f64   all tensors' values, float64 in the host's order
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "attest/problem/case.h"
 #include "attest/reference/backward.h"
@@ -21,11 +23,12 @@ class Writer {
   explicit Writer(const std::filesystem::path& folder)
       : lines_(folder / "cases.jsonl"), values_(folder / "tensors.f64", std::ios::binary) {}
 
-  void write(const FeatureCase& f) {
+  void write(const FeatureCase& f, Distribution inputs) {
     nlohmann::ordered_json line;
     Case c;
     c.problem = f.problem;
     c.backward = true;
+    c.inputs = inputs;
     line["case"] = to_json(c);
     nlohmann::ordered_json& tensors = line["tensors"];
     const Inputs& in = f.inputs;
@@ -74,13 +77,18 @@ class Writer {
 }  // namespace attest
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fmt::print(stderr, "usage: draw_torch_cases FOLDER COUNT SEED\n");
+  const bool non_finite = argc == 5 && std::string_view(argv[4]) == "non_finite";
+  if (argc != 4 && !non_finite) {
+    fmt::print(stderr, "usage: draw_torch_cases FOLDER COUNT SEED [non_finite]\n");
     return 2;
   }
   std::filesystem::create_directories(argv[1]);
   attest::Writer writer(argv[1]);
   std::mt19937_64 random(std::strtoull(argv[3], nullptr, 10));
-  for (long n = std::atol(argv[2]); n > 0; --n) writer.write(attest::draw_feature_case(random, n % 8 == 0 ? 40 : 12));
+  for (long n = std::atol(argv[2]); n > 0; --n)
+    if (non_finite)
+      writer.write(attest::draw_non_finite_case(random, 12), attest::Distribution::non_finite);
+    else
+      writer.write(attest::draw_feature_case(random, n % 8 == 0 ? 40 : 12), attest::Distribution::normal);
   return writer.good() ? 0 : 1;
 }

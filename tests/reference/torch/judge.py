@@ -313,18 +313,34 @@ class Judge:
         hit("seqlen_q<seqlen_k", p["seqlen_q"] < p["seqlen_k"])
 
 
-def main(folder):
+def read_cases(folder):
+    """Yields the case and its tensors by name."""
     with open(os.path.join(folder, "tensors.f64"), "rb") as file:
         values = torch.frombuffer(bytearray(file.read()), dtype=torch.float64)
-    judge, cases = Judge(), 0
     with open(os.path.join(folder, "cases.jsonl"), encoding="utf-8") as file:
         for line in file:
             item = json.loads(line)
-            tensors = {}
-            for name, (first, *extents) in item["tensors"].items():
-                tensors[name] = values[first:first + math.prod(extents)].reshape(extents)
-            judge.judge(item["case"], tensors)
-            cases += 1
+            yield item["case"], {name: values[first:first + math.prod(extents)].reshape(extents)
+                                 for name, (first, *extents) in item["tensors"].items()}
+
+
+def exit_code(judge, required, enough_cases):
+    """Says what failed and what was never judged."""
+    program = os.path.basename(sys.argv[0])
+    missing = [f"no case has {name}" for name in required if judge.features[name] == 0]
+    missing += [f"nothing of {channel} was compared" for channel in CHANNELS if judge.compared[channel] == 0]
+    for sentence in missing + judge.failures[:10]:
+        print(f"{program}: {sentence}", file=sys.stderr)
+    if judge.failures:
+        print(f"{program}: {len(judge.failures)} disagreements with PyTorch", file=sys.stderr)
+    return 1 if missing or judge.failures or not enough_cases else 0
+
+
+def main(folder):
+    judge, cases = Judge(), 0
+    for case, tensors in read_cases(folder):
+        judge.judge(case, tensors)
+        cases += 1
 
     print(f"{cases} cases against PyTorch {torch.__version__} in float64")
     names = REQUIRED + sorted(set(judge.features) - set(REQUIRED))
@@ -332,18 +348,7 @@ def main(folder):
     print("  channel      numbers   largest difference over its terms")
     for channel in CHANNELS:
         print(f"  {channel:7}{judge.compared[channel]:13,}   {judge.largest[channel]:.3g}")
-    missing = [name for name in REQUIRED if judge.features[name] == 0]
-    for name in missing:
-        print(f"judge.py: no case has {name}", file=sys.stderr)
-    for channel in CHANNELS:
-        if judge.compared[channel] == 0:
-            missing.append(channel)
-            print(f"judge.py: nothing of {channel} was compared", file=sys.stderr)
-    for failure in judge.failures[:10]:
-        print(f"judge.py: {failure}", file=sys.stderr)
-    if judge.failures:
-        print(f"judge.py: {len(judge.failures)} disagreements with PyTorch", file=sys.stderr)
-    return 1 if missing or judge.failures or cases < 300 else 0
+    return exit_code(judge, REQUIRED, cases >= 300)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,176 @@
+#include "attest/simulator/registers.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+KernelPlan plan_of(int headdim, int tile_m, int tile_n, int warps, int stages = 1) {
+  KernelPlan plan;
+  plan.headdim = plan.headdim_v = headdim;
+  plan.tile_m = tile_m, plan.tile_n = tile_n, plan.num_warps = warps, plan.stages = stages;
+  return plan;
+}
+
+/// A row of simulator/measured/registers_*.csv: an instantiation and what ptxas says of it.
+struct Compiled {
+  KernelPlan plan;
+  LaunchBounds bounds;
+  int registers = 0, stack_bytes = 0, store_bytes = 0;
+  bool held_back = false;  // not looked at when the mechanisms were chosen
+};
+
+/// FNV-1a of the instantiation as the CSV writes it: every third one is held back.
+bool held_back(const std::string& row) {
+  std::uint32_t hash = 2166136261;
+  std::size_t at = 0;
+  for (int commas = 0; (commas += row[at] == ',') < 7; ++at)
+    hash = (hash ^ static_cast<unsigned char>(row[at])) * 16777619u;
+  return hash % 3 == 0;
+}
+
+std::vector<Compiled> read_compiled(const std::string& name) {
+  std::ifstream in(ATTEST_MEASURED "/" + name);
+  std::vector<Compiled> rows;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#' || line[0] == 'h') continue;
+    std::array<int, 11> x{};
+    std::stringstream cells(line);
+    std::string cell;
+    for (int& value : x) std::getline(cells, cell, ','), value = std::stoi(cell);
+    Compiled& row = rows.emplace_back();
+    row.plan = plan_of(x[0], x[1], x[2], x[3], x[4]);
+    row.plan.q_in_registers = x[5] != 0;
+    row.bounds.min_ctas_per_sm = x[6];
+    row.registers = x[7], row.stack_bytes = x[8], row.store_bytes = x[9];
+    row.held_back = held_back(line);
+  }
+  return rows;
+}
+
+struct Errors {
+  int rows = 0, wrong = 0, spilling = 0;
+  double registers = 0, stack_off = 0, stack = 0;
+  void add(const Compiled& row, const RegisterEstimate& e) {
+    ++rows;
+    registers += std::abs(e.registers_per_thread - row.registers) / static_cast<double>(row.registers);
+    wrong += (e.stack_words > 0) != (row.stack_bytes > 0);
+    spilling += row.stack_bytes > 0;
+    stack += row.stack_bytes;
+    stack_off += std::abs(4 * e.stack_words - row.stack_bytes);
+  }
+  void print(const char* which) const {
+    fmt::print("{:<28} {:>3} rows: registers {:.1f}% off on average; spills or not {} wrong", which, rows,
+               100 * registers / rows, wrong);
+    fmt::print("; {} spill, stack bytes off by {:.0f}% of all\n", spilling, stack == 0 ? 0 : 100 * stack_off / stack);
+  }
+};
+
+void hold_to_compiler(const std::string& name, const char* device_name, int at_least) {
+  const DeviceSpec device = load_device(device_name);
+  const std::vector<Compiled> rows = read_compiled(name);
+  Errors looked_at, kept_back, all, with_room, near_limit;
+  fmt::print(
+      "{}\nheaddim tile    warps stages Q CTAs | registers predicted error | stack bytes predicted | stores "
+      "predicted\n",
+      name);
+  for (const Compiled& row : rows) {
+    const KernelPlan& p = row.plan;
+    const RegisterEstimate e = estimate_registers(p, device, row.bounds);
+    fmt::print("{:>7} {:>3}x{:<3} {:>5} {:>6} {:>1} {:>4} | {:>9} {:>9} {:>4.0f}% | {:>11} {:>9} | {:>6} {:>9}{}\n",
+               p.headdim, p.tile_m, p.tile_n, p.num_warps, p.stages, p.q_in_registers ? 1 : 0,
+               row.bounds.min_ctas_per_sm, row.registers, e.registers_per_thread,
+               100.0 * (e.registers_per_thread - row.registers) / row.registers, row.stack_bytes, 4 * e.stack_words,
+               row.store_bytes, 4 * e.spill_words, row.held_back ? "  held back" : "");
+    all.add(row, e);
+    (row.held_back ? kept_back : looked_at).add(row, e);
+    if (e.demand < e.limit) with_room.add(row, e);
+    if (std::abs(e.least - e.limit) <= 32) near_limit.add(row, e);
+  }
+  looked_at.print("looked at");
+  kept_back.print("held back");
+  with_room.print("all, where it has room");
+  near_limit.print("all, within 32 of the limit");
+  all.print("all");
+  EXPECT_GE(all.rows, at_least);
+  EXPECT_GE(kept_back.rows, at_least / 4);
+  for (const Errors* part : {&all, &kept_back}) {
+    EXPECT_LT(part->registers / part->rows, 0.08);
+    EXPECT_LE(part->wrong, part->rows / 20);
+  }
+  EXPECT_LT(with_room.registers / with_room.rows, 0.08);
+}
+
+// bench/hardware/registers/compile_grid.py wrote it.
+TEST(Registers, AgreeWithTheCompilerOnSm80) { hold_to_compiler("registers_sm80.csv", "a100", 80); }
+
+TEST(Registers, CtasThatShareAnSmLowerTheLimit) {
+  const DeviceSpec a100 = load_device("a100");
+  const KernelPlan plan = plan_of(128, 128, 64, 4);
+  EXPECT_EQ(estimate_registers(plan, a100).limit, 255);
+  EXPECT_EQ(estimate_registers(plan, a100, {2}).limit, 255);
+  EXPECT_EQ(estimate_registers(plan, a100, {3}).limit, 168);
+  EXPECT_EQ(estimate_registers(plan, a100, {4}).limit, 128);
+  EXPECT_EQ(estimate_registers(plan, a100, {1}).stack_words, 0);
+  EXPECT_GT(estimate_registers(plan, a100, {3}).stack_words, 0);
+}
+
+// On both sides of the edge: a plan spills from the first word that its launch does not leave it.
+TEST(Registers, SpillBeginsAtTheLeast) {
+  DeviceSpec device = load_device("a100");
+  const KernelPlan plan = plan_of(128, 128, 128, 8);
+  const RegisterEstimate roomy = estimate_registers(plan, device);
+  EXPECT_EQ(roomy.output, 64);
+  EXPECT_EQ(roomy.scores, 64);
+  EXPECT_EQ(roomy.query, 8);
+  EXPECT_EQ(roomy.rows, 4);
+  device.registers_per_thread_max = roomy.least;
+  EXPECT_EQ(estimate_registers(plan, device).stack_words, 0);
+  EXPECT_EQ(estimate_registers(plan, device).registers_per_thread, roomy.least);
+  device.registers_per_thread_max = roomy.least - 1;
+  EXPECT_EQ(estimate_registers(plan, device).stack_words, 1);
+  EXPECT_EQ(estimate_registers(plan, device).spill_words, 2);
+}
+
+TEST(Registers, ThePlansOwnDataWins) {
+  KernelPlan plan = plan_of(128, 128, 64, 4);
+  plan.known_registers = 168;
+  plan.spill_words_per_key_tile = 3;
+  const RegisterEstimate e = estimate_registers(plan, load_device("h100"));
+  EXPECT_TRUE(e.known);
+  EXPECT_EQ(e.registers_per_thread, 168);
+  EXPECT_EQ(e.spill_words, 3);
+}
+
+TEST(Registers, AManyThreadLaunchLowersTheLimit) {
+  const RegisterEstimate e = estimate_registers(plan_of(128, 512, 128, 16), load_device("h100"));
+  EXPECT_EQ(e.registers_per_thread, 128);
+  EXPECT_GT(e.spill_words, 0);
+}
+
+TEST(Registers, AnSmWithTooFewIsRefused) {
+  DeviceSpec device = load_device("h100");
+  device.registers_per_sm = 1024;
+  try {
+    estimate_registers(plan_of(128, 128, 64, 8), device);
+    FAIL() << "1024 registers over 256 threads were accepted";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("registers_per_sm"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("1024"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("fewer than 8"));
+  }
+}
+
+}  // namespace
+}  // namespace attest

@@ -46,8 +46,9 @@ struct CountingSink {
 
   void shared(const SharedAccess& a) {
     const int n = wavefronts(a), ideal = ideal_wavefronts(a);
-    counts.smem_wavefronts += n;
-    counts.smem_wavefronts_ideal += ideal;
+    const bool bulk = a.kind == SharedAccess::Kind::fill_bulk;
+    counts.smem_wavefronts += bulk ? 0 : n;
+    counts.smem_wavefronts_ideal += bulk ? 0 : ideal;
     counts.wavefronts_by_kind[static_cast<std::size_t>(a.kind)] += n;
     counts.ideal_by_kind[static_cast<std::size_t>(a.kind)] += ideal;
     counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
@@ -57,6 +58,13 @@ struct CountingSink {
     counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
     counts.global_sectors[x] += sectors(a, layout.row_stride_bytes[x], layout.base[x]);
   }
+  void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
+    const auto x = static_cast<std::size_t>(operand);
+    const std::int64_t first = layout.base[x] + row * layout.row_stride_bytes[x];
+    counts.global_bytes[x] += bytes;
+    counts.global_sectors[x] += ((first + bytes - 1) >> 5) - (first >> 5) + 1;
+  }
+  void atomic() { counts.atomic_bytes += 32; }
   void matrix_step() { ++counts.matrix_steps; }
   void exponentials(int rows, int keys) { counts.exponentials += std::int64_t{rows} * keys; }
 };
@@ -85,6 +93,7 @@ Counts& Counts::operator+=(const Counts& other) {
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
   lse_bytes += other.lse_bytes;
+  atomic_bytes += other.atomic_bytes;
   matrix_steps += other.matrix_steps;
   exponentials += other.exponentials;
   copies += other.copies;
@@ -104,6 +113,7 @@ Counts operator*(Counts counts, std::int64_t times) {
   scale(counts.global_bytes);
   scale(counts.global_sectors);
   counts.lse_bytes *= times;
+  counts.atomic_bytes *= times;
   counts.matrix_steps *= times;
   counts.exponentials *= times;
   counts.copies *= times;
@@ -126,7 +136,10 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
   const auto [at, is_new] = seen_.try_emplace(key);
   if (is_new) {
     CountingSink sink{at->second, layout_};
-    expand(plan_, work, step, warp, sink);
+    if (plan_.producer_warps == 0)
+      expand(plan_, work, step, warp, sink);
+    else
+      expand_warp_specialized(plan_, work, step, warp, sink);
   }
   return at->second;
 }
@@ -141,6 +154,9 @@ Counts Counter::count(const Program& program) {
           break;
         case Step::Kind::commit:
         case Step::Kind::wait:
+        case Step::Kind::acquire:
+        case Step::Kind::await:
+        case Step::Kind::release:
         case Step::Kind::warp_barrier:
         case Step::Kind::mask:
         case Step::Kind::clear:

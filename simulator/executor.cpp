@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "attest/simulator/tile_math.h"
 #include "rows.h"
@@ -124,6 +125,12 @@ void Executor::execute(const Step& step, int w) {
     case Step::Kind::store_combined:
       write_lse(behaviour_.combine_place(cta_->place), warp);
       return store(step, warp);
+    case Step::Kind::acquire:
+    case Step::Kind::await:
+    case Step::Kind::release:
+    case Step::Kind::next_tile:
+    case Step::Kind::stage_probabilities:
+      throw std::logic_error("no warp-specialised plan runs on the CPU");
     case Step::Kind::barrier:
     case Step::Kind::warp_barrier:
     case Step::Kind::load_query:

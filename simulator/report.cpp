@@ -40,12 +40,14 @@ Undescribed undescribed(const Case& c) {
   return {};
 }
 
-void check(const Case& c, const KernelPlan& plan) {
+void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   validate(c);
   if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
     throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
   if (const char* why = plan.invalid(); why != nullptr)
     throw InvalidInput("plan", "the plan", fmt::format("cannot exist: {}", why));
+  if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
+    throw InvalidInput("plan", "wgmma", fmt::format("is nothing that {} has", device.name));
   const Problem& p = c.problem;
   const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
     if (of_plan != of_case)
@@ -128,7 +130,7 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
 }
 
 SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device, std::string_view plan_name) {
-  check(c, plan);
+  check(c, plan, device);
   const Problem& p = c.problem;
   SimulationReport r;
   r.c = c;
@@ -159,8 +161,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   const double spill = 4.0 * plan.threads() *
                        (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
                         static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
-  r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v);
-  r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes) + spill;
+  r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);
+  r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + spill;
   r.l2_read_bytes = r.walk.sm_read_bytes == 0 ? 0 : r.sm_read_bytes * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
   r.dram_read_bytes = r.walk.dram_read_bytes;
   r.dram_write_bytes = r.walk.dram_write_bytes;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "attest/simulator/expand.h"
+#include "attest/simulator/expand_bulk.h"
 
 namespace attest {
 
@@ -17,10 +17,12 @@ int ideal_wavefronts(const SharedAccess& access);
 
 struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
-  std::array<std::int64_t, 6> wavefronts_by_kind{}, ideal_by_kind{};  // index: SharedAccess::Kind
+  // Index: SharedAccess::Kind. The totals leave TMA's out, as the hardware's counter does.
+  std::array<std::int64_t, SharedAccess::num_kinds> wavefronts_by_kind{}, ideal_by_kind{};
   std::array<std::int64_t, 4> global_bytes{};    // by operand: bytes asked for (Q, K, V) or written (O)
   std::array<std::int64_t, 4> global_sectors{};  // 32-byte sectors of each warp instruction
   std::int64_t lse_bytes = 0;
+  std::int64_t atomic_bytes = 0;  // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
   std::int64_t exponentials = 0;  // of scores, masked ones included
   std::int64_t copies = 0;        // warp instructions that fill shared memory

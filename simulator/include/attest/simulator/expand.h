@@ -11,7 +11,17 @@ using Lanes = std::array<std::uint32_t, 32>;
 
 /// One warp instruction on shared memory.
 struct SharedAccess {
-  enum class Kind : std::uint8_t { fill_async, fill_sync, load_matrix, load_word, stage, load_staged };
+  enum class Kind : std::uint8_t {
+    fill_async,
+    fill_sync,
+    load_matrix,
+    load_word,
+    stage,
+    load_staged,
+    fill_bulk,  // by TMA
+    multiply    // wgmma reads an operand
+  };
+  static constexpr std::size_t num_kinds = 8;
   Kind kind;
   Operand operand;
   int bytes;             // a lane

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attest/plan/combine.h"
-#include "attest/plan/forward.h"
+#include "attest/plan/warp_specialized.h"
 
 namespace attest {
 
@@ -15,6 +15,10 @@ struct Step {
     copy,
     commit,
     wait,
+    acquire,
+    await,
+    release,
+    next_tile,
     barrier,
     warp_barrier,
     load_query,
@@ -23,6 +27,7 @@ struct Step {
     mask,
     softmax,
     output,
+    stage_probabilities,
     finish,
     stage,
     store,
@@ -33,8 +38,9 @@ struct Step {
   };
   Kind kind;
   Operand operand = Operand::q;
-  bool first = false;     // softmax: nothing came before
-  std::int16_t slot = 0;  // copy, scores, output; wait: groups that may be in flight; add_partial: the split
+  bool first = false;  // softmax: nothing came before
+  std::int16_t slot =
+      0;  // copy, acquire, await, release, scores, output; wait: groups that may be in flight; add_partial: the split
   std::int32_t tile = 0;
   std::int32_t row0 = 0;   // copy: first row of the tile in its tensor
   std::int32_t limit = 0;  // copy, stores, modify: rows from here on do not exist
@@ -83,6 +89,11 @@ class Recorder {
   void output(Output&, Scores&, int slot, int tile) {
     put({.kind = Step::Kind::output, .operand = Operand::v, .slot = static_cast<std::int16_t>(slot), .tile = tile});
   }
+  void acquire(Operand x, int slot) { put_slot(Step::Kind::acquire, x, slot); }
+  void await(Operand x, int slot) { put_slot(Step::Kind::await, x, slot); }
+  void release(Operand x, int slot) { put_slot(Step::Kind::release, x, slot); }
+  void next_tile() { put({.kind = Step::Kind::next_tile}); }
+  void stage_probabilities(const Scores&) { put({.kind = Step::Kind::stage_probabilities}); }
   void finish(Output&, Rows&) { put({.kind = Step::Kind::finish}); }
   void stage(const Output&) { put({.kind = Step::Kind::stage, .operand = Operand::o}); }
   void store(int limit) { put({.kind = Step::Kind::store, .operand = Operand::o, .limit = limit}); }
@@ -96,6 +107,9 @@ class Recorder {
   }
 
  private:
+  void put_slot(Step::Kind kind, Operand x, int slot) {
+    put({.kind = kind, .operand = x, .slot = static_cast<std::int16_t>(slot)});
+  }
   void put(const Step& step) { steps_.push_back(step); }
   std::vector<Step>& steps_;
   int warp_;
@@ -103,8 +117,8 @@ class Recorder {
 
 template <class Plan, class Role>
 Program record_role(const Plan& plan, const Work& work, Role role) {
-  Program program{work, std::vector<std::vector<Step>>(static_cast<std::size_t>(plan.num_warps))};
-  for (int warp = 0; warp < plan.num_warps; ++warp) {
+  Program program{work, std::vector<std::vector<Step>>(static_cast<std::size_t>(plan.warps()))};
+  for (int warp = 0; warp < plan.warps(); ++warp) {
     Recorder ops(program.warps[static_cast<std::size_t>(warp)], warp);
     role(ops);
   }
@@ -113,7 +127,14 @@ Program record_role(const Plan& plan, const Work& work, Role role) {
 
 template <class Plan>
 Program record(const Plan& plan, const Work& work) {
-  return record_role(plan, work, [&](Recorder& ops) { forward(plan, work, ops); });
+  return record_role(plan, work, [&](Recorder& ops) {
+    if (plan.producer_warps == 0)
+      forward(plan, work, ops);
+    else if (ops.warp() < plan.num_warps)
+      consume(plan, work, ops);
+    else if (ops.warp() == plan.num_warps)  // one warp of the producers issues
+      produce(plan, work, ops);
+  });
 }
 
 /// The program of the kernel that follows where there are splits.

@@ -79,6 +79,48 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   return plan;
 }
 
+/// FlashAttention 3's forward on Hopper, from its launch sizes and counters: a producer warpgroup, two consumer
+/// warpgroups or three, two slots, wgmma, a persistent grid. Full attention takes tiles at a fixed stride, with K and V
+/// multicast to pairs of query tiles where these come in pairs; a mask takes the longest tiles first from a counter,
+/// over as many heads at a time as have their K and V in 32 MiB.
+constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
+  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
+  const bool local = p.window_left >= 0 || p.window_right >= 0, causal = p.causal != Causal::none && !local;
+  const bool masked = causal || local;
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(p.headdim);
+  plan.headdim_v = static_cast<int>(p.headdim_v);
+  plan.element_bytes = bytes_of(p.dtype);
+  int padded = 256;
+  for (const int d : {192, 128, 96, 64})
+    if (largest <= d) padded = d;
+  plan.padded_headdim = padded;
+  plan.padded_headdim_v = padded == 192 && p.headdim_v <= 128 ? 128 : padded;
+  plan.tile_m = padded <= 96 ? 192 : 128;
+  plan.tile_n = padded <= 64    ? (masked ? 128 : 192)
+                : padded <= 96  ? (local ? 128 : 144)
+                : padded <= 128 ? (masked ? 128 : 176)
+                : padded <= 192 ? (local                          ? 96
+                                   : plan.padded_headdim_v <= 128 ? 128
+                                                                  : 112)
+                                : (local ? 64 : 80);
+  plan.num_warps = plan.tile_m / 16;
+  plan.producer_warps = 4;
+  plan.copy_kind = CopyKind::tma;
+  plan.matrix_kind = MatrixKind::wgmma;
+  plan.p_in_smem = padded <= 64 && !masked;
+  plan.stages = 2;
+  plan.other_smem_bytes = 3072;
+  plan.persistence = masked ? Persistence::dynamic : Persistence::static_stride;
+  plan.longest_first = causal;
+  plan.l2_section_bytes = masked ? 32 << 20 : 0;
+  const std::int64_t q_tiles = (p.seqlen_q + plan.tile_m - 1) / plan.tile_m;
+  plan.cluster = padded >= 128 && !masked && q_tiles % 2 == 0 ? 2 : 1;
+  plan.evict_first_q = plan.evict_last_kv = true;
+  plan.known_registers = plan.num_warps == 12 ? 128 : 168;
+  return plan;
+}
+
 /// Our own sm_80 forward: 32 queries a warp where registers allow it, O rescaled lazily, two slots and Q in registers
 /// where a head is small.
 constexpr KernelPlan attest_plan(const Problem& p, std::uint32_t max_smem_bytes) {
@@ -110,6 +152,7 @@ struct NamedPlan {
 inline constexpr NamedPlan named_plans[] = {
     {"attest", "our sm_80 forward: cp.async, ldmatrix, mma.sync, XOR swizzle, lazy rescale", attest_plan},
     {"fa2", "FlashAttention 2 forward on sm_80 and later, from its launch sizes and counters", fa2_plan},
+    {"fa3", "FlashAttention 3 forward on sm_90, from its launch sizes and counters", fa3_plan},
 };
 
 }  // namespace attest

@@ -90,6 +90,10 @@ struct KernelPlan {
     const int chunks = columns(x) * bytes(x) / 16;
     return {chunks, swizzled ? Swizzle::for_rows_of(chunks) : Swizzle{0, 0}};
   }
+  constexpr PanelLayout panel_layout(Operand x) const {  // of a warp-specialised kernel, in the same bytes
+    return {rows(x), columns(x) * bytes(x) / 16, swizzled};
+  }
+  constexpr PanelLayout probability_layout() const { return {tile_m, tile_n * element_bytes / 16, swizzled}; }
   constexpr std::uint32_t tile_bytes(Operand x) const { return layout(x).bytes(rows(x)); }
   constexpr std::uint32_t base(Operand x, int slot) const {
     const std::uint32_t qo =

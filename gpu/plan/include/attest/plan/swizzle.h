@@ -61,4 +61,24 @@ struct SmemLayout {
   }
 };
 
+/// A tile as a bulk tensor copy lays it out: panels of 128, 64 or 32 bytes a row, the widest that divides a row, one
+/// after the other. The hardware's swizzle is on byte addresses (PTX ISA, Tensor Maps, swizzling modes); a base is a
+/// multiple of 1024 bytes:
+///
+///     128 B   a a a b b b . . . .   bits 4-6 ^= bits 7-9
+///      64 B     a a . b b . . . .   bits 4-5 ^= bits 7-8
+///      32 B       a . . b . . . .   bit  4   ^= bit  7
+struct PanelLayout {
+  int rows = 64;
+  int row_chunks = 8;
+  bool swizzled = true;
+
+  constexpr int panel_chunks() const { return row_chunks % 8 == 0 ? 8 : row_chunks % 4 == 0 ? 4 : 2; }
+  constexpr std::uint32_t offset(Cell c) const {
+    const int width = panel_chunks();
+    const auto linear = static_cast<std::uint32_t>((c.chunk / width * rows + c.row) * width + c.chunk % width) * 16;
+    return swizzled ? linear ^ (linear >> 3 & static_cast<std::uint32_t>(width - 1) * 16) : linear;
+  }
+};
+
 }  // namespace attest

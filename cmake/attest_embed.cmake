@@ -1,6 +1,6 @@
 # attest_embed(OUT.cpp FUNCTION a.json b.json ...): writes OUT.cpp, which defines
 #   std::span<const EmbeddedFile> attest::FUNCTION()
-# with each file's name, without .json, and text. Done when CMake runs, and again whenever a file changes.
+# with each file's name, without its last extension, and text. Done when CMake runs, and again whenever a file changes.
 function(attest_embed OUT FUNCTION)
   list(SORT ARGN)
   set(entries "")
@@ -12,5 +12,7 @@ function(attest_embed OUT FUNCTION)
   endforeach()
   set(content "#include \"embedded.h\"\n\nnamespace attest {\nstd::span<const EmbeddedFile> ${FUNCTION}() {\n")
   string(APPEND content "  static constexpr EmbeddedFile files[] = {\n${entries}  };\n  return files;\n}\n}  // namespace attest\n")
-  file(CONFIGURE OUTPUT ${OUT} CONTENT "${content}" @ONLY)
+  # not file(CONFIGURE): that would replace @names@ inside the files
+  file(WRITE ${OUT}.new "${content}")
+  file(COPY_FILE ${OUT}.new ${OUT} ONLY_IF_DIFFERENT)
 endfunction()

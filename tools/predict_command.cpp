@@ -3,10 +3,12 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "attest/plan/catalog.h"
+#include "attest/simulator/html_report.h"
 #include "attest/simulator/report.h"
 #include "case_flags.h"
 #include "commands.h"
@@ -15,8 +17,18 @@
 namespace attest::tools {
 namespace {
 
+/// The file that --NAME asks for; not the one of --json.
+std::optional<OutputFile> output_of(const Flags& flags, const Results& results, std::string_view name) {
+  const auto path = flags.text(fmt::format("--{}", name));
+  if (!path) return std::nullopt;
+  const OutputFile file{*path};
+  results.refuse_same_file(name, file);
+  return file;
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  const auto html = output_of(flags, results, "html");
   const Case c = read_case(flags);
   if (const auto why = unpredicted(c)) {
     fmt::print(stderr, "attest: {}\n", *why);
@@ -31,6 +43,7 @@ ExitCode run(const Flags& flags) {
   for (const NamedPlan& plan : named_plans) plans.emplace_back(plan.name);
   refuse_unknown("plan", plan_name, plans);
   const SimulationReport report = simulate(c, plan_named(plan_name, c, device), device, plan_name);
+  if (html) html->write(html_report(report));
   results.finish("predict", to_json(report), to_table(report));
   return exit_pass;
 }
@@ -46,6 +59,7 @@ Command predict_command() {
         flags.group("Prediction");
         flags.value("--plan", "P", "A plan of `attest plans` (attest)");
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
+        flags.value("--html", "FILE", "Write a page that shows it: bytes, roofline, banks, registers, an SM over time");
         declare_case_flags(flags);
       },
       run};

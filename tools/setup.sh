@@ -3,8 +3,8 @@
 # missing, so it also works offline once everything is there.
 set -euo pipefail
 
-build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev librapidcheck-dev)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3 python3-torch)
+build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev librapidcheck-dev libjs-d3)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3 python3-torch chromium)
 
 case "${1:-}" in
   run) packages=("${build_packages[@]}") ;;

@@ -1,0 +1,154 @@
+// What the page of html_report() draws, as one JSON object. simulator/report_page/*.js read it by these names.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "attest/simulator/bank_map.h"
+#include "attest/simulator/html_report.h"
+#include "attest/simulator/length_curve.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Bytes on each way, in both directions. What the unfused path moves between L2 and the SMs is at least each kernel's
+/// operands once; below that nothing is modelled.
+Json flow_json(const SimulationReport& r, const SharedTraffic& shared) {
+  const UnfusedCost& u = r.unfused;
+  const double kept = u.dram_write_bytes;  // S, P and O
+  double operands = 2 * u.matrix_bytes;    // S and P read
+  if (u.matrix_bytes > 0) operands += u.dram_read_bytes - std::max(0.0, u.steps[1].dram_read_bytes) * 2;  // Q, K and V
+  return {{"fused",
+           {{"dram_read", r.dram_read_bytes},
+            {"dram_write", r.dram_write_bytes},
+            {"dirty_left", r.walk.dirty_bytes_left},
+            {"l2_read", r.l2_read_bytes},
+            {"sm_read", r.sm_read_bytes},
+            {"sm_write", r.sm_write_bytes},
+            {"shared_read", shared.read_bytes},
+            {"shared_write", shared.write_bytes}}},
+          {"unfused",
+           {{"dram_read", u.dram_read_bytes},
+            {"dram_write", u.dram_write_bytes},
+            {"sm_read_at_least", operands},
+            {"sm_write_at_least", kept}}}};
+}
+
+/// FLOP/s and bytes/s that bound any kernel of this plan.
+Json roofs_json(const SimulationReport& r) {
+  const DeviceSpec& d = r.device;
+  const double sms = static_cast<double>(d.num_sms) * d.sm_clock_hz;
+  const auto peak = [&](double fma_per_clock) { return 2 * fma_per_clock * sms; };
+  Json roofs = {{"dram_bytes_per_second", d.dram_bytes_per_second}, {"l2_bytes_per_second", d.l2_bytes_per_second}};
+  Json& peaks = roofs["tensor"] = Json::array();
+  const auto add = [&](const char* name, double fma_per_clock) {
+    if (fma_per_clock > 0) peaks.push_back({{"name", name}, {"flops_per_second", peak(fma_per_clock)}});
+  };
+  if (r.plan.element_bytes == 4) add("fp32 FMA", d.fp32_fma_per_clock);
+  if (r.plan.element_bytes != 4) add("mma.sync, 16 bit", d.mma_sync_fma_per_clock_16bit);
+  if (r.plan.element_bytes == 2) add("wgmma, 16 bit", d.wgmma_fma_per_clock_16bit);
+  if (r.plan.element_bytes == 1) add("wgmma, 8 bit", d.wgmma_fma_per_clock_8bit);
+  return roofs;
+}
+
+Json banks_json(const BankMap& map) {
+  Json json = {{"swizzled", map.swizzled}};
+  Json& tiles = json["tiles"] = Json::array();
+  for (const TileBanks& tile : map.tiles) {
+    Json lanes = Json::array();
+    for (const BankLane& lane : tile.lanes)
+      lanes.push_back({{"row", lane.row}, {"byte", lane.byte}, {"bank", lane.bank}, {"num_banks", lane.num_banks}});
+    tiles.push_back(
+        {{"operand", to_string(tile.operand)}, {"ways", tile.ways}, {"lanes", lanes}, {"rows", tile.first_banks}});
+  }
+  Json& kinds = json["kinds"] = Json::array();
+  for (const KindWavefronts& kind : map.kinds)
+    kinds.push_back({{"kind", kind.kind}, {"wavefronts", kind.wavefronts}, {"ideal", kind.ideal}});
+  return json;
+}
+
+Json registers_json(const SimulationReport& r) {
+  const RegisterEstimate& e = r.registers;
+  return {
+      {"known", e.known},
+      {"parts", Json::array({Json::array({"O", e.output}), Json::array({"S", e.scores}), Json::array({"Q", e.query}),
+                             Json::array({"rows", e.rows}), Json::array({"other", e.other})})},
+      {"demand", e.demand},
+      {"given", r.registers_per_thread},
+      {"limit", e.limit},
+      {"spill_words", e.spill_words}};
+}
+
+Json occupancy_json(const SimulationReport& r) {
+  const Occupancy& o = r.occupancy;
+  const auto limit = [](const char* what, int ctas, double a_cta, double an_sm, const char* unit) {
+    return Json{{"what", what}, {"ctas", ctas}, {"a_cta", a_cta}, {"an_sm", an_sm}, {"unit", unit}};
+  };
+  const DeviceSpec& d = r.device;
+  return {{"ctas_per_sm", o.ctas_per_sm},
+          {"limit", o.limit},
+          {"warps_per_cta", r.plan.warps()},
+          {"max_warps", d.max_warps_per_sm},
+          {"limits",
+           {limit("registers", o.by_registers, 1.0 * r.registers_per_thread * r.plan.threads(),
+                  static_cast<double>(d.registers_per_sm), "registers"),
+            limit("shared memory", o.by_smem, r.smem_bytes_per_cta, static_cast<double>(d.smem_bytes_per_sm), "B"),
+            limit("warps", o.by_warps, r.plan.warps(), static_cast<double>(d.max_warps_per_sm), "warps"),
+            limit("CTAs", o.by_ctas, 1, static_cast<double>(d.max_ctas_per_sm), "CTAs")}}};
+}
+
+/// Events as arrays, for there are thousands: [kind, slot, begin, end, query tile, key tile, batch, head].
+Json timeline_json(const SimulationReport& r) {
+  Json events = Json::array();
+  for (const TimelineEvent& e : r.walk.timeline)
+    events.push_back({static_cast<int>(e.kind), e.slot, std::llround(e.begin), std::llround(e.end), e.q_tile,
+                      e.key_tile, e.batch, e.head});
+  return {{"cycles", r.cycles},
+          {"clock_hz", r.device.sm_clock_hz},
+          {"slots", r.ctas_per_sm},
+          {"key_tiles_per_event", r.walk.key_tiles_per_event},
+          {"ctas", r.walk.ctas},
+          {"num_sms", r.device.num_sms},
+          {"complete", r.walk.timeline.size() < r.walk_options.max_timeline_events && r.walk.simulated_fraction >= 1},
+          {"events", events}};
+}
+
+Json lengths_json(const LengthCurve& curve) {
+  Json points = Json::array();
+  for (const LengthPoint& p : curve.points)
+    points.push_back({{"seqlen_q", p.seqlen_q},
+                      {"seqlen_k", p.seqlen_k},
+                      {"time_us", p.time_us},
+                      {"unfused_time_us", p.unfused_time_us},
+                      {"dram_bytes", p.dram_bytes},
+                      {"unfused_dram_bytes", p.unfused_dram_bytes},
+                      {"compulsory_bytes", p.compulsory_bytes},
+                      {"bound", p.bound}});
+  return {{"points", points}, {"why_none", curve.why_none}};
+}
+
+Json device_json(const DeviceSpec& d) {
+  Json fields = Json::array();
+  for (const FieldOrigin& origin : d.origins)
+    fields.push_back({{"field", origin.field}, {"from", origin.text}, {"estimated", origin.estimated}});
+  return {{"name", d.name},
+          {"description", d.description},
+          {"num_sms", d.num_sms},
+          {"launch_overhead_us", 1e6 * d.launch_overhead_seconds},
+          {"fields", fields}};
+}
+
+}  // namespace
+
+Json page_data(const SimulationReport& r) {
+  const BankMap planned = bank_map(r.c, r.plan, r.plan.swizzled), other = bank_map(r.c, r.plan, !r.plan.swizzled);
+  return {
+      {"predict", to_json(r)},           {"command", command_line(r.c)},
+      {"device", device_json(r.device)}, {"flow", flow_json(r, planned.traffic)},
+      {"roofs", roofs_json(r)},          {"banks", {{"planned", banks_json(planned)}, {"other", banks_json(other)}}},
+      {"registers", registers_json(r)},  {"occupancy", occupancy_json(r)},
+      {"timeline", timeline_json(r)},    {"lengths", lengths_json(length_curve(r))}};
+}
+
+}  // namespace attest

@@ -1,0 +1,59 @@
+// What every chart shares: an SVG as wide as its place, drawn again when that changes, axes, and legends. Text is always
+// set as text, never as markup: names in the data came from outside.
+const data = JSON.parse(document.getElementById("data").textContent);
+const predict = data.predict;
+const em = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
+const section = (id) => d3.select("#" + id);
+const say = (id, text) => section(id).select(".say").text(text);
+
+const charts = [];
+/// `draw(svg, width)` returns the height; `where` is a selection with room for it.
+function chart(where, label, draw) {
+  charts.push({ where, label, draw });
+}
+function drawChart({ where, label, draw }) {
+  where.selectAll("svg").remove();
+  const width = Math.max(240, Math.floor(where.node().clientWidth));
+  const svg = where.append("svg").attr({ role: "img", "aria-label": label });
+  svg.attr("viewBox", `0 0 ${width} ${Math.ceil(draw(svg, width))}`);
+}
+const drawAll = () => charts.forEach(drawChart);
+
+function legend(id, entries) {
+  const items = section(id).select(".legend").selectAll("li").data(entries);
+  items.enter().append("li").attr("class", (d) => d.kind || "").style("--key", (d) => d.color).text((d) => d.text);
+}
+const tip = (selection, text) => selection.append("title").text(text);
+
+/// A text, moved inward where it would leave 0 to `width`.
+function textAt(parent, x, y, text, { anchor = "middle", cls = "", width = Infinity } = {}) {
+  const node = parent.append("text").attr({ x, y, "text-anchor": anchor, class: cls }).text(text);
+  const box = node.node().getBBox();
+  if (box.x < 0) node.attr("x", x - box.x);
+  if (box.x + box.width > width) node.attr("x", x - (box.x + box.width - width));
+  return node;
+}
+
+/// Whole powers of 10 (or 2) in a domain, thinned to at most `most`.
+function powers([low, high], base, most) {
+  const log = (x) => Math.log(x) / Math.log(base);
+  const first = Math.ceil(log(low) - 1e-9), last = Math.floor(log(high) + 1e-9);
+  const every = Math.max(1, Math.ceil((last - first + 1) / Math.max(1, most)));
+  return d3.range(first, last + 1, every).map((e) => Math.pow(base, e));
+}
+
+/// Axes with a faint grid; `box` is the plot's {left, top, width, height}.
+function axes(svg, box, x, y, { xTicks, yTicks, xFormat, yFormat, xLabel, yLabel }) {
+  const e = em();
+  const grid = svg.append("g").attr("class", "grid");
+  grid.selectAll("line.x").data(xTicks).enter().append("line")
+    .attr({ x1: x, x2: x, y1: box.top, y2: box.top + box.height });
+  grid.selectAll("line.y").data(yTicks).enter().append("line")
+    .attr({ y1: y, y2: y, x1: box.left, x2: box.left + box.width });
+  const axis = svg.append("g").attr("class", "axis");
+  axis.append("path").attr("d", `M${box.left},${box.top}V${box.top + box.height}H${box.left + box.width}`);
+  xTicks.forEach((t) => textAt(svg, x(t), box.top + box.height + 1.1 * e, xFormat(t), { cls: "soft" }));
+  yTicks.forEach((t) => textAt(svg, box.left - 0.4 * e, y(t) + 0.25 * e, yFormat(t), { anchor: "end", cls: "soft" }));
+  textAt(svg, box.left + box.width, box.top + box.height + 2.3 * e, xLabel, { anchor: "end", cls: "soft" });
+  textAt(svg, 0, box.top - 0.7 * e, yLabel, { anchor: "start", cls: "soft" });
+}

@@ -1,0 +1,8 @@
+[drawCards, drawFlow, drawBusy, drawRoofline, drawLengths, drawBanks, drawRegisters, drawOccupancy, drawTimeline,
+ drawFigures, drawEstimates].forEach((draw) => draw());
+drawAll();
+document.documentElement.dataset.drawn = charts.length;
+let drawnAt = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth !== drawnAt) drawnAt = innerWidth, requestAnimationFrame(drawAll);
+});

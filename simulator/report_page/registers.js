@@ -1,0 +1,59 @@
+// What a thread's registers hold, against what it may have; and how many CTAs an SM takes.
+function drawRegisters() {
+  const r = data.registers;
+  const shades = { O: "#0072b2", S: "#009e73", Q: "#e69f00", rows: "#cc79a7", other: "#8c959f" };
+  const holds = { O: "accumulators of O", S: "accumulators of S, then P", Q: "fragments of Q", rows: "maximum and sum of each row",
+    other: "addresses, fragments in flight, temporaries" };
+  const parts = r.parts.filter(([, n]) => n > 0);
+  const spill = 4 * r.spill_words;
+  say("registers", `${r.given} a thread${r.known ? ", as its compiler made it" : ", estimated"}, of at most ${r.limit}; ` +
+    (spill > 0 ? `${bytes(spill)} a thread are spilled in each key tile.` : "nothing is spilled.") +
+    (r.known ? " The parts below are what the estimate would ask for." : ""));
+  legend("registers", parts.map(([name, n]) => ({ color: shades[name], text: `${n} ${holds[name]}` })));
+  chart(section("registers").select(".chart"), "Registers of a thread by what they hold", (svg, width) => {
+    const e = em(), top = 2 * e, height = 2.6 * e, most = Math.max(r.limit, r.demand) * 1.04;
+    const x = d3.scale.linear().domain([0, most]).range([0, width]);
+    let from = 0;
+    svg.append("rect").attr({ x: 0, y: top, width: x(r.limit), height, fill: "#eaeef2" });
+    parts.forEach(([name, n]) => {
+      const bar = svg.append("rect").attr({ x: x(from), y: top, width: x(n) - 1, height, fill: shades[name] });
+      tip(bar, `${n} registers: ${holds[name]}`);
+      const room = Math.min(n, r.limit - from);  // for its name
+      if (x(room) > (name.length * 0.5 + 2.4) * e)
+        textAt(svg, x(from + room / 2), top + 1.6 * e, `${name} ${n}`, {}).style("fill", "#fff");
+      from += n;
+    });
+    svg.append("line").attr({ x1: x(r.limit), x2: x(r.limit), y1: top - 0.4 * e, y2: top + height + 0.4 * e, stroke: colors.bad, "stroke-width": 2.5 });
+    textAt(svg, x(r.limit), top - 0.7 * e, `limit ${r.limit}`, { anchor: "end", width });
+    if (r.demand > r.limit)
+      svg.append("rect").attr({ x: x(r.limit), y: top, width: x(r.demand) - x(r.limit), height, fill: colors.bad, "fill-opacity": 0.45 })
+        .append("title").text(`${r.demand - r.limit} registers more than there are`);
+    const below = `${r.demand} asked for` + (r.demand > r.limit ? `, ${r.demand - r.limit} too many: ${r.spill_words} words spilled` : "");
+    textAt(svg, x(r.demand), top + height + 1.2 * e, below, { anchor: "end", cls: "soft", width });
+    return top + height + 1.8 * e;
+  });
+}
+
+function drawOccupancy() {
+  const o = data.occupancy, most = d3.max(o.limits, (l) => Math.min(l.ctas, 32));
+  say("occupancy", `${plural(o.ctas_per_sm, "CTA")} of ${plural(o.warps_per_cta, "warp")}: ` +
+    `${o.ctas_per_sm * o.warps_per_cta} of ${o.max_warps} warps. What limits them: ${o.limit}.`);
+  chart(section("occupancy").select(".chart"), "CTAs an SM, by what limits them", (svg, width) => {
+    const e = em(), left = 7 * e, right = 2.2 * e, pitch = 2.9 * e;
+    const cell = Math.min(1.6 * e, (width - left - right) / most);
+    o.limits.forEach((l, i) => {
+      const y = i * pitch, binds = l.what === o.limit;
+      textAt(svg, left - 0.5 * e, y + 1.1 * e, l.what, { anchor: "end", cls: binds ? "strong" : "" });
+      d3.range(Math.min(l.ctas, 32)).forEach((k) => {
+        const box = svg.append("rect").attr({ x: left + k * cell, y: y + 0.2 * e, width: cell - 2, height: 1.2 * e,
+          fill: k < o.ctas_per_sm ? colors.fused : "#cfe3f1", stroke: binds ? colors.bad : "none", "stroke-width": 1.5 });
+        tip(box, `CTA ${k + 1} of ${l.ctas} that ${l.what} would allow`);
+      });
+      textAt(svg, left + Math.min(l.ctas, 32) * cell + 0.3 * e, y + 1.15 * e, l.ctas, { anchor: "start", cls: binds ? "strong" : "" });
+      const amount = (v) => (l.unit === "B" ? bytes(v) : grouped(v));
+      textAt(svg, left, y + 2.3 * e, `${amount(l.a_cta)} a CTA, ${amount(l.an_sm)}${l.unit === "B" ? "" : " " + l.unit} an SM`,
+        { anchor: "start", cls: "soft", width });
+    });
+    return o.limits.length * pitch;
+  });
+}

@@ -1,0 +1,150 @@
+// The page of `attest predict --html` in a browser: does it draw, on a phone and on a projector?
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr, testing::IsEmpty;
+
+struct Shell {
+  int status;
+  std::string out;
+};
+Shell shell(const std::string& command) {
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::string out;
+  char buffer[4096];
+  for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.append(buffer, n);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out};
+}
+
+std::string browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    const Shell found = shell(fmt::format("command -v {}", name));
+    if (found.status == 0) return found.out.substr(0, found.out.find('\n'));
+  }
+  return "";
+}
+
+std::string file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// What page_check.js sees of each page in `folder`, first 390 and then 1920 pixels wide.
+std::vector<json> seen(const Folder& folder, const std::vector<std::string>& pages) {
+  std::string frames;
+  for (const std::string& page : pages) {
+    std::string text = folder.read(page);
+    const std::string head = "<head>";
+    text.insert(text.find(head) + head.size(), "<script>" + file(ATTEST_PAGE_CHECK) + "</script>");
+    folder.write("checked_" + page, text);
+    for (const int width : {390, 1920})
+      frames +=
+          fmt::format("<iframe src='checked_{}' style='width:{}px;height:900px;border:0'></iframe>\n", page, width);
+  }
+  // messages name their frame by its place among all
+  folder.write("frames.html",
+               "<body><pre id=seen></pre><script>const all = [];addEventListener('message', (e) => {"
+               "const i = [...document.querySelectorAll('iframe')].findIndex((f) => f.contentWindow === e.source);"
+               "all[i] = e.data; document.getElementById('seen').textContent = 'SEEN[' + all.join(',') + ']SEEN';});"
+               "</script>" +
+                   frames);
+  const Shell dump = shell(
+      fmt::format("timeout 100 '{}' --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir='{}' "
+                  "--virtual-time-budget=20000 --dump-dom 'file://{}' 2>/dev/null",
+                  browser(), (folder.path() / "profile").string(), (folder.path() / "frames.html").string()));
+  const std::size_t begin = dump.out.find("SEEN["), end = dump.out.find("]SEEN");
+  if (end == std::string::npos) throw std::runtime_error("the browser saw nothing: " + dump.out.substr(0, 500));
+  return json::parse(dump.out.substr(begin + 4, end - begin - 3)).get<std::vector<json>>();
+}
+
+void expect_whole(const json& page) {
+  EXPECT_THAT(page["errors"], IsEmpty()) << page["errors"];
+  EXPECT_LE(page["overflow"], 0) << "wider than its window";
+  EXPECT_EQ(page["foreign"], 0) << "something that is loaded, or markup that came in through a name";
+  for (const auto& [id, section] : page["sections"].items()) {
+    SCOPED_TRACE(id);
+    EXPECT_THAT(section["misplaced"], IsEmpty()) << section["misplaced"];
+    EXPECT_FALSE(section["unreadable"]);
+    EXPECT_GT(section["words"], 20);
+  }
+}
+
+class Page : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (browser().empty()) GTEST_SKIP() << "no browser here; tools/setup.sh test installs chromium";
+  }
+  void predict(const std::string& page, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"predict", "--html", page});
+    const Ran ran = run_attest(arguments, folder);
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  }
+  Folder folder;
+};
+
+TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
+  predict("long.html", words("--model llama-3-70b --seqlen 4096 --device h100"));
+  predict("known.html",
+          words("--plan fa2 --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device h200"));
+  predict("odd.html", words("--nheads 3 --seqlen-q 1 --seqlen-k 100000 --headdim 33 --dtype fp32 --device rtx4090"));
+  for (const json& page : seen(folder, {"long.html", "known.html", "odd.html"})) {
+    SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), page["place"].get<std::string>()));
+    expect_whole(page);
+    const json& sections = page["sections"];
+    for (const char* id : {"flow", "busy", "roofline", "lengths", "banks", "registers", "occupancy", "timeline"}) {
+      EXPECT_GE(sections[id]["charts"], 1) << id;
+      EXPECT_GE(sections[id]["marks"], 3) << id;  // of the barest chart
+      EXPECT_GE(sections[id]["titles"], 3) << id;
+    }
+    EXPECT_EQ(sections["lengths"]["charts"], 2);
+    EXPECT_EQ(sections["banks"]["charts"], 4);
+    EXPECT_GE(sections["figures"]["rows"], 20);
+    EXPECT_GE(sections["estimates"]["rows"], 20);
+  }
+}
+
+TEST_F(Page, SaysSoWhereThereIsNothingToDraw) {
+  predict("empty.html", words("--seqlen-q 0 --seqlen-k 0"));
+  predict("blind.html", words("--seqlen-q 5 --seqlen-k 0"));
+  predict("one.html", words("--seqlen-q 1 --seqlen-k 1 --headdim 1"));
+  for (const json& page : seen(folder, {"empty.html", "blind.html", "one.html"})) {
+    SCOPED_TRACE(fmt::format("{} px", page["width"].get<int>()));
+    expect_whole(page);
+  }
+}
+
+TEST_F(Page, TakesNamesForText) {
+  std::string device = file(ATTEST_DEVICES "/h100.json");
+  const std::string name = "\"NVIDIA H100 SXM5 80 GB\"";
+  const std::size_t at = device.find(name);
+  ASSERT_NE(at, std::string::npos);
+  const std::string hostile = "</script><img src=x onerror=alert(1)><!--<script>{{data}}&lt;\u2028' \\\" \u00e9";
+  device.replace(at, name.size(), "\"" + hostile + "\"");
+  folder.write("evil.json", device);
+  predict("evil.html", {"--seqlen-q", "256", "--seqlen-k", "256", "--device", "evil.json"});
+  std::string shown = hostile;
+  shown.erase(shown.find('\\'), 1);  // JSON's own
+  for (const json& page : seen(folder, {"evil.html"})) {
+    expect_whole(page);
+    EXPECT_THAT(page["place"].get<std::string>(), HasSubstr(shown));
+  }
+}
+
+}  // namespace
+}  // namespace attest::tools

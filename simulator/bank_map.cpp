@@ -26,6 +26,10 @@ std::string_view name_of(Kind kind) {
       return "O staged (st.shared)";
     case Kind::load_staged:
       return "O read back (ld.shared)";
+    case Kind::fill_bulk:
+      return "fill (TMA)";
+    case Kind::multiply:
+      return "operands (wgmma)";
   }
   return "other";
 }
@@ -35,12 +39,14 @@ double SharedTraffic::*direction_of(Kind kind) {
   switch (kind) {
     case Kind::fill_async:
     case Kind::fill_sync:
+    case Kind::fill_bulk:
       return &SharedTraffic::fill_bytes;
     case Kind::stage:
       return &SharedTraffic::write_bytes;
     case Kind::load_matrix:
     case Kind::load_word:
     case Kind::load_staged:
+    case Kind::multiply:
       break;
   }
   return &SharedTraffic::read_bytes;

@@ -19,6 +19,7 @@ struct Field {
   std::string_view name;
   std::variant<std::int64_t DeviceSpec::*, double DeviceSpec::*> member;
   double low, high;  // inclusive
+  enum Of { gpu, cube_vector, both } of = gpu;
 };
 
 // Limits are what the models can take, not what is plausible: zero bandwidth divides, 33 ways do not fit a set.
@@ -42,16 +43,28 @@ constexpr Field fields[] = {
     {"wgmma_fma_per_clock_8bit", &DeviceSpec::wgmma_fma_per_clock_8bit, 0, 1e7},
     {"fp32_fma_per_clock", &DeviceSpec::fp32_fma_per_clock, 1, 1e7},
     {"exp_per_clock", &DeviceSpec::exp_per_clock, 0.125, 1e6},
-    {"l2_bytes", &DeviceSpec::l2_bytes, 65536, 1LL << 40},
+    {"l2_bytes", &DeviceSpec::l2_bytes, 65536, 1LL << 40, Field::both},
     {"l2_partitions", &DeviceSpec::l2_partitions, 1, 2},
     {"l2_ways", &DeviceSpec::l2_ways, 1, 32},
     {"l2_dirty_ways", &DeviceSpec::l2_dirty_ways, 1, 32},
-    {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18},
+    {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18, Field::both},
     {"l2_latency_cycles", &DeviceSpec::l2_latency_cycles, 0, 1e6},
-    {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50},
-    {"dram_bytes_per_second", &DeviceSpec::dram_bytes_per_second, 1e6, 1e18},
+    {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50, Field::both},
+    {"dram_bytes_per_second", &DeviceSpec::dram_bytes_per_second, 1e6, 1e18, Field::both},
     {"dram_latency_cycles", &DeviceSpec::dram_latency_cycles, 0, 1e6},
-    {"launch_overhead_seconds", &DeviceSpec::launch_overhead_seconds, 0, 1},
+    {"num_cube_cores", &DeviceSpec::num_cube_cores, 1, 4096, Field::cube_vector},
+    {"num_vector_cores", &DeviceSpec::num_vector_cores, 1, 4096, Field::cube_vector},
+    {"core_clock_hz", &DeviceSpec::core_clock_hz, 1e6, 1e11, Field::cube_vector},
+    {"cube_fma_per_clock_16bit", &DeviceSpec::cube_fma_per_clock_16bit, 1, 1e7, Field::cube_vector},
+    {"vector_fp32_per_clock", &DeviceSpec::vector_fp32_per_clock, 1, 1e7, Field::cube_vector},
+    {"vector_exp_per_clock", &DeviceSpec::vector_exp_per_clock, 0.125, 1e6, Field::cube_vector},
+    {"unified_buffer_bytes", &DeviceSpec::unified_buffer_bytes, 1024, 1 << 30, Field::cube_vector},
+    {"l1_bytes", &DeviceSpec::l1_bytes, 1024, 1 << 30, Field::cube_vector},
+    {"l0a_bytes", &DeviceSpec::l0a_bytes, 1024, 1 << 30, Field::cube_vector},
+    {"l0b_bytes", &DeviceSpec::l0b_bytes, 1024, 1 << 30, Field::cube_vector},
+    {"l0c_bytes", &DeviceSpec::l0c_bytes, 1024, 1 << 30, Field::cube_vector},
+    {"scores_through_global_memory", &DeviceSpec::scores_through_global_memory, 0, 1, Field::cube_vector},
+    {"launch_overhead_seconds", &DeviceSpec::launch_overhead_seconds, 0, 1, Field::both},
 };
 
 void read_field(const JsonReader& reader, const JsonReader::Json& json, const Field& field, DeviceSpec& device) {
@@ -73,13 +86,43 @@ void read_field(const JsonReader& reader, const JsonReader::Json& json, const Fi
       {std::string(field.name), reader.text(entry, key, fmt::format("{}.{}", field.name, key)), estimated});
 }
 
-void check_whole(const JsonReader& reader, const DeviceSpec& d) {
+void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.smem_bytes_per_cta_max > d.smem_bytes_per_sm)
     reader.refuse("smem_bytes_per_cta_max", std::to_string(d.smem_bytes_per_cta_max),
                   fmt::format("must not exceed smem_bytes_per_sm = {}", d.smem_bytes_per_sm));
   if (d.l2_dirty_ways > d.l2_ways)
     reader.refuse("l2_dirty_ways", std::to_string(d.l2_dirty_ways),
                   fmt::format("must not exceed l2_ways = {}", d.l2_ways));
+  if (d.l2_bytes > d.dram_bytes)
+    reader.refuse("l2_bytes", std::to_string(d.l2_bytes), fmt::format("must not exceed dram_bytes = {}", d.dram_bytes));
+  const std::int64_t warp = d.registers_per_sm / d.warp_schedulers_per_sm;
+  if (d.register_allocation_unit > warp)
+    reader.refuse("register_allocation_unit", std::to_string(d.register_allocation_unit),
+                  fmt::format("must not exceed the {} registers of a scheduler", warp));
+}
+
+void check_cube_vector(const JsonReader& reader, DeviceSpec& d) {
+  if (d.num_vector_cores % d.num_cube_cores != 0)
+    reader.refuse("num_vector_cores", std::to_string(d.num_vector_cores),
+                  fmt::format("must be a multiple of num_cube_cores = {}", d.num_cube_cores));
+  if (d.l2_bytes > d.dram_bytes)
+    reader.refuse("l2_bytes", std::to_string(d.l2_bytes), fmt::format("must not exceed dram_bytes = {}", d.dram_bytes));
+  const auto beside = static_cast<double>(d.num_vector_cores / d.num_cube_cores);
+  d.num_sms = d.num_cube_cores;
+  d.sm_clock_hz = d.core_clock_hz;
+  d.smem_bytes_per_cta_max = d.unified_buffer_bytes;
+  d.mma_sync_fma_per_clock_16bit = d.cube_fma_per_clock_16bit;
+  d.fp32_fma_per_clock = beside * d.vector_fp32_per_clock;
+  d.exp_per_clock = beside * d.vector_exp_per_clock;
+  d.l2_partitions = 1;
+}
+
+DeviceKind read_kind(const JsonReader& reader, const JsonReader::Json& json) {
+  if (!json.contains("kind")) return DeviceKind::gpu;
+  const std::string kind = reader.text(json, "kind", "kind");
+  if (kind == "gpu") return DeviceKind::gpu;
+  if (kind != "cube_vector") reader.refuse("kind", fmt::format("'{}'", kind), "is none of gpu, cube_vector");
+  return DeviceKind::cube_vector;
 }
 
 }  // namespace
@@ -93,21 +136,33 @@ const FieldOrigin& DeviceSpec::origin(std::string_view field) const {
 DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
   const JsonReader reader(file);
   const JsonReader::Json json = reader.parse("device", text);
-  reader.only(json, "", {"schema", "name", "description", "fields"});
+  reader.only(json, "", {"schema", "name", "description", "kind", "fields"});
   if (const std::string schema = reader.text(json, "schema", "schema"); schema != "attest/device/1")
     reader.refuse("schema", fmt::format("'{}'", schema), "is not attest/device/1");
   DeviceSpec device;
   device.name = reader.text(json, "name", "name");
   device.description = reader.text(json, "description", "description");
+  device.kind = read_kind(reader, json);
+  const auto has = [&](const Field& f) {
+    return f.of == Field::both || (f.of == Field::gpu) == (device.kind == DeviceKind::gpu);
+  };
   const JsonReader::Json& entries = reader.member(json, "fields", "fields");
   if (!entries.is_object()) reader.refuse("fields", entries.dump(), "must be an object");
   for (const auto& item : entries.items()) {
     const std::string& key = item.key();
-    if (std::none_of(std::begin(fields), std::end(fields), [&](const Field& f) { return f.name == key; }))
-      reader.refuse(key, "unknown field;", "remove it or correct its name");
+    const auto* known =
+        std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.name == key; });
+    if (known == std::end(fields)) reader.refuse(key, "unknown field;", "remove it or correct its name");
+    if (!has(*known))
+      reader.refuse(key, known->of == Field::gpu ? "a field of kind gpu;" : "a field of kind cube_vector;",
+                    "this device is of the other kind");
   }
-  for (const Field& field : fields) read_field(reader, entries, field, device);
-  check_whole(reader, device);
+  for (const Field& field : fields)
+    if (has(field)) read_field(reader, entries, field, device);
+  if (device.kind == DeviceKind::gpu)
+    check_gpu(reader, device);
+  else
+    check_cube_vector(reader, device);
   return device;
 }
 
@@ -123,6 +178,7 @@ DeviceSpec load_device(const std::string& name_or_path) {
 std::vector<std::string> device_names() {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_devices()) names.emplace_back(file.name);
+  std::sort(names.begin(), names.end());
   return names;
 }
 

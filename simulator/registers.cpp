@@ -10,8 +10,8 @@
 namespace attest {
 namespace {
 
-// Of instantiations with room to spare. That a compiler keeps words for K's fragments and for each matrix step of a head
-// follows from which of them need more; what it keeps for a step (addresses, loads in flight) is not known.
+// Of instantiations with room to spare. That a compiler keeps words for K's fragments and for each matrix step of a
+// head follows from which of them need more; what it keeps for a step (addresses, loads in flight) is not known.
 constexpr int addresses_and_bounds = 26;
 constexpr int words_of_a_head_step = 6, head_steps_in_flight = 8;
 // Where registers run out the compiler gives up what it has in flight and keeps this much beside the accumulators, Q's

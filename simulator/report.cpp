@@ -9,6 +9,7 @@
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/step_time.h"
+#include "attest/simulator/unified_buffer.h"
 
 namespace attest {
 namespace {
@@ -94,6 +95,9 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   std::vector<Use> uses = {{"l2_dirty_ways", {"dram_write_bytes"}},
                            {"sms_per_coalescer", {"l2_read_bytes"}},
                            {"mma_sync_fma_per_clock_16bit", {"cycles", "time_us"}}};
+  for (const auto* field : {"num_sms", "sm_clock_hz", "exp_per_clock"}) uses.push_back({field, {"cycles", "time_us"}});
+  for (const auto* field : {"smem_bytes_per_cta_max", "registers_per_sm"})
+    uses.push_back({field, {"ctas_per_sm", "cycles", "time_us"}});
   if (reads_again)
     for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions"})
       uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
@@ -131,6 +135,7 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
 
 SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device, std::string_view plan_name) {
   check(c, plan, device);
+  if (device.kind == DeviceKind::cube_vector) return simulate_unified_buffer(c, plan, device, plan_name);
   const Problem& p = c.problem;
   SimulationReport r;
   r.c = c;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/simulator/report.h"
+#include "attest/simulator/unified_buffer.h"
 
 namespace attest {
 namespace {
@@ -42,6 +43,16 @@ Json simulation_json(const TileWalk& w) {
           {"busy_fraction", w.busy_fraction}};
 }
 
+Json buffers_json(const SimulationReport& r) {
+  const BufferFootprint f = buffer_footprint(r.plan, r.device);
+  return {{"unified_buffer_bytes", f.unified_buffer},
+          {"l1_bytes", f.l1},
+          {"l0a_bytes", f.l0a},
+          {"l0b_bytes", f.l0b},
+          {"l0c_bytes", f.l0c},
+          {"exchange_bytes", whole(exchange_bytes(r.plan, r.device, r.walk.key_tiles))}};
+}
+
 }  // namespace
 
 Json to_json(const SimulationReport& r) {
@@ -75,6 +86,7 @@ Json to_json(const SimulationReport& r) {
   Json& utilisation = json["utilisation"] = Json::object();
   for (const Utilisation& u : r.utilisation) utilisation[std::string(u.resource)] = u.fraction;
   json["registers"] = registers_json(r.registers);
+  if (r.device.kind == DeviceKind::cube_vector) json["buffers"] = buffers_json(r);
   json["unfused"] = {{"dram_read_bytes", whole(r.unfused.dram_read_bytes)},
                      {"dram_write_bytes", whole(r.unfused.dram_write_bytes)},
                      {"matrix_bytes", whole(r.unfused.matrix_bytes)},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attest/simulator/report.h"
+#include "attest/simulator/unified_buffer.h"
 #include "units.h"
 
 namespace attest {
@@ -36,6 +37,12 @@ std::string utilisation_line(const SimulationReport& r) {
   return line;
 }
 
+std::string cube_vector_line(const SimulationReport& r) {
+  const double exchanged = exchange_bytes(r.plan, r.device, r.walk.key_tiles);
+  return fmt::format("a query tile: {} of a vector core's unified buffer; S, P and P V between the cores: {}\n",
+                     bytes(r.smem_bytes_per_cta), exchanged == 0 ? "not through L2" : bytes(exchanged) + " through L2");
+}
+
 }  // namespace
 
 std::string to_table(const SimulationReport& r) {
@@ -66,10 +73,13 @@ std::string to_table(const SimulationReport& r) {
                        : fmt::format("{:.0f} TFLOP/s; unfused takes {:.1f} times as long", r.flops / r.time_us / 1e6,
                                      r.unfused_speedup));
   t.text += fmt::format("\nbound by {}: {}\n", r.bound, utilisation_line(r));
-  t.text += fmt::format("a CTA: {} of shared memory, {} threads of {} registers{}, {} spilled; {} an SM (limit: {})\n",
-                        bytes(r.smem_bytes_per_cta), r.plan.threads(), r.registers_per_thread,
-                        r.registers.known ? "" : " (estimated)", bytes(r.spill_bytes_per_thread), r.ctas_per_sm,
-                        r.occupancy.limit);
+  if (r.device.kind == DeviceKind::cube_vector)
+    t.text += cube_vector_line(r);
+  else
+    t.text += fmt::format(
+        "a CTA: {} of shared memory, {} threads of {} registers{}, {} spilled; {} an SM (limit: {})\n",
+        bytes(r.smem_bytes_per_cta), r.plan.threads(), r.registers_per_thread, r.registers.known ? "" : " (estimated)",
+        bytes(r.spill_bytes_per_thread), r.ctas_per_sm, r.occupancy.limit);
   for (const Estimate& e : r.hangs_on)
     t.text += fmt::format("{}{} (moves {})", &e == r.hangs_on.data() ? "estimates behind this: " : ", ", e.field,
                           fmt::join(e.figures, ", "));

@@ -1,4 +1,4 @@
-// attest devices: the GPUs that a prediction can be asked for.
+// attest devices: what a prediction can be asked for.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -25,6 +25,7 @@ ExitCode run(const Flags& flags) {
       origins[origin.field] = {{origin.estimated ? "estimated" : "source", origin.text}};
     devices.push_back({{"name", name},
                        {"description", device.description},
+                       {"kind", device.kind == DeviceKind::gpu ? "gpu" : "cube_vector"},
                        {"num_sms", device.num_sms},
                        {"sm_clock_hz", device.sm_clock_hz},
                        {"smem_bytes_per_cta_max", device.smem_bytes_per_cta_max},
@@ -44,7 +45,7 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 Command devices_command() {
-  return {"devices", "The GPUs that can be predicted for",
+  return {"devices", "The devices that can be predicted for",
           "  attest devices --json -   every field's source, or why it is an estimate", [](Flags&) {}, run};
 }
 

@@ -143,7 +143,10 @@ const BadInput bad_inputs[] = {
      "inputs: 'uniform' is none of normal, large, shift, zero_q, one_v, one_hot_v, non_finite, "
      "orthogonal_dout"},
     {{"predict", "--layout", "sbhd"}, 2, "layout: 'sbhd' is not of the form bshd|bhsd[,row_gap=N][,seq_gap=N]"},
-    {{"predict", "--device", "h10"}, 2, "device: 'h10' is none of a100, h100, h200, rtx4090; did you mean h100?"},
+    {{"predict", "--device", "h10"},
+     2,
+     "device: 'h10' is none of a100, ascend910b, b200, h100, h200, mtt-s4000, orin-agx, rtx3090, rtx4090; did you mean "
+     "h100?"},
     {{"predict", "--plan", "fa2x"}, 2, "plan: 'fa2x' is none of attest, fa2; did you mean fa2?"},
     {{"fuzz", "--kernel", "gpu"}, 2, "kernel: 'gpu' is none of cpu, mutant; did you mean cpu?"},
     {{"fuzz", "--kernel", "cpu:tile_q=64"},

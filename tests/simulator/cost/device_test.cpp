@@ -13,10 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string h100_text() {
-  std::ifstream in(ATTEST_MEASURED "/../devices/h100.json");
+std::string text_of(const std::string& name) {
+  std::ifstream in(ATTEST_MEASURED "/../devices/" + name + ".json");
   return {std::istreambuf_iterator<char>(in), {}};
 }
+std::string h100_text() { return text_of("h100"); }
 
 /// The message that `text` is refused with, or "" if it is taken.
 std::string refusal(const std::string& text, std::string& field) {
@@ -40,11 +41,13 @@ void expect_refused(const std::string& text, const std::string& field, const std
 }
 
 TEST(Device, AllThatTravelLoadAndNameTheSourceOfEveryField) {
-  ASSERT_EQ(device_names(), (std::vector<std::string>{"a100", "h100", "h200", "rtx4090"}));
+  ASSERT_EQ(device_names(), (std::vector<std::string>{"a100", "ascend910b", "b200", "h100", "h200", "mtt-s4000",
+                                                      "orin-agx", "rtx3090", "rtx4090"}));
   for (const std::string& name : device_names()) {
     const DeviceSpec device = load_device(name);
     EXPECT_EQ(device.name, name);
-    EXPECT_EQ(device.origins.size(), 29u);
+    EXPECT_EQ(device.kind == DeviceKind::cube_vector, name == "ascend910b");
+    EXPECT_EQ(device.origins.size(), device.kind == DeviceKind::gpu ? 29u : 17u) << name;
     for (const FieldOrigin& origin : device.origins) EXPECT_GE(origin.text.size(), 8u) << name << " " << origin.field;
   }
 }
@@ -58,8 +61,24 @@ TEST(Device, H100AsPublished) {
   EXPECT_FALSE(d.origin("num_sms").estimated);
 }
 
-TEST(Device, EveryFieldIsNeededAndChecked) {
-  const Json good = Json::parse(h100_text());
+TEST(Device, Ascend910bAsItsConfigurationSays) {
+  const DeviceSpec d = load_device("ascend910b");
+  EXPECT_EQ(d.num_cube_cores, 24);
+  EXPECT_EQ(d.num_vector_cores, 48);
+  EXPECT_EQ(d.unified_buffer_bytes, 192 << 10);
+  EXPECT_EQ(d.scores_through_global_memory, 1);
+  EXPECT_EQ(d.registers_per_sm, 0);
+  // what both kinds' models read
+  EXPECT_EQ(d.num_sms, 24);
+  EXPECT_EQ(d.smem_bytes_per_cta_max, d.unified_buffer_bytes);
+  EXPECT_DOUBLE_EQ(d.exp_per_clock, 2 * d.vector_exp_per_clock);
+}
+
+class EveryField : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(OfAKind, EveryField, testing::Values("h100", "ascend910b"));
+
+TEST_P(EveryField, IsNeededAndChecked) {
+  const Json good = Json::parse(text_of(GetParam()));
   for (const auto& [field, entry] : good["fields"].items()) {
     Json json = good;
     json["fields"].erase(field);
@@ -106,6 +125,38 @@ TEST(Device, UnknownMistypedContradictingOrTruncated) {
   std::string twice = text;
   twice.insert(twice.find("\"num_sms\""), "\"num_sms\": {\"value\": 1, \"source\": \"x\"}, ");
   expect_refused(twice, "num_sms", "given twice", "once");
+}
+
+TEST(Device, AKindTakesItsOwnFieldsOnly) {
+  const Json gpu = Json::parse(h100_text()), cores = Json::parse(text_of("ascend910b"));
+  Json json = gpu;
+  json["fields"]["unified_buffer_bytes"] = cores["fields"]["unified_buffer_bytes"];
+  expect_refused(json.dump(), "unified_buffer_bytes", "a field of kind cube_vector", "of the other kind");
+  json = cores;
+  json["fields"]["registers_per_sm"] = gpu["fields"]["registers_per_sm"];
+  expect_refused(json.dump(), "registers_per_sm", "a field of kind gpu", "of the other kind");
+  json = gpu;
+  json["kind"] = "tpu";
+  expect_refused(json.dump(), "kind", "'tpu'", "gpu, cube_vector");
+  json["kind"] = 3;
+  expect_refused(json.dump(), "kind", "3", "must be a string");
+  json["kind"] = "gpu";
+  std::string field;
+  EXPECT_EQ(refusal(json.dump(), field), "");
+}
+
+TEST(Device, ImpossibleTogether) {
+  const Json gpu = Json::parse(h100_text()), cores = Json::parse(text_of("ascend910b"));
+  const auto with = [](Json json, const char* field, std::int64_t value) {
+    json["fields"][field]["value"] = value;
+    return json.dump();
+  };
+  expect_refused(with(cores, "num_vector_cores", 47), "num_vector_cores", "47", "multiple of num_cube_cores = 24");
+  expect_refused(with(cores, "scores_through_global_memory", 2), "scores_through_global_memory.value", "2", "0 to 1");
+  expect_refused(with(cores, "dram_bytes", 1 << 24), "l2_bytes", "201326592", "dram_bytes = 16777216");
+  expect_refused(with(gpu, "dram_bytes", 1 << 24), "l2_bytes", "52428800", "dram_bytes = 16777216");
+  expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");
+  expect_refused(with(gpu, "register_allocation_unit", 32768), "register_allocation_unit", "32768", "16384");
 }
 
 TEST(Device, NamesAndFiles) {

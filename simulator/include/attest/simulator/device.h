@@ -15,9 +15,17 @@ struct FieldOrigin {
   bool estimated = false;
 };
 
+/// gpu: multiprocessors with shared memory. cube_vector: cores that multiply matrices and cores that do the rest, each
+/// with buffers of its own, which exchange S, P and P V.
+enum class DeviceKind : std::uint8_t { gpu, cube_vector };
+
+/// Fields of the other kind are 0, but for these, which both kinds' models read: of a cube_vector device num_sms is its
+/// cube cores, sm_clock_hz its cores' clock, smem_bytes_per_cta_max its unified buffer, and rates an SM are those of a
+/// cube core and the vector cores beside it; l2_partitions is 1.
 struct DeviceSpec {
   std::string name;
   std::string description;
+  DeviceKind kind = DeviceKind::gpu;
 
   // ---- multiprocessors
   std::int64_t num_sms = 0;
@@ -55,16 +63,28 @@ struct DeviceSpec {
   double dram_bytes_per_second = 0;
   double dram_latency_cycles = 0;
 
+  // ---- cube and vector cores
+  std::int64_t num_cube_cores = 0, num_vector_cores = 0;  // vector cores are a multiple of cube cores
+  double core_clock_hz = 0;
+  double cube_fma_per_clock_16bit = 0;                       // a cube core
+  double vector_fp32_per_clock = 0;                          // operations, a vector core
+  double vector_exp_per_clock = 0;                           // a vector core
+  std::int64_t unified_buffer_bytes = 0;                     // a vector core
+  std::int64_t l1_bytes = 0;                                 // a cube core: tiles of Q, K, V and P
+  std::int64_t l0a_bytes = 0, l0b_bytes = 0, l0c_bytes = 0;  // a cube core: left and right operands, products
+  std::int64_t scores_through_global_memory = 0;             // 1: S, P and P V cross L2 between the two kinds of cores
+
   // ---- the host's side
   double launch_overhead_seconds = 0;  // from one kernel's end to the next one's start in a stream
 
-  std::vector<FieldOrigin> origins;  // of every field above but name and description, in this order
+  std::vector<FieldOrigin> origins;  // of the fields above that the device's kind has, in the order of its table
 
   const FieldOrigin& origin(std::string_view field) const;
 };
 
-/// Reads {"schema": "attest/device/1", "name", "description", "fields": {field: {"value": v, "source": text} or
-/// {"value": v, "estimated": why}}}. Every field must be there and no other. Throws InvalidInput naming the field, its
+/// Reads {"schema": "attest/device/1", "name", "description", "kind": "gpu" (which it is by default) or "cube_vector",
+/// "fields": {field: {"value": v, "source": text} or {"value": v, "estimated": why}}}. Every field of the kind must be
+/// there and no other. Throws InvalidInput naming the field, its
 /// value, the limit and `file`.
 DeviceSpec device_from_json_text(std::string_view text, std::string_view file);
 

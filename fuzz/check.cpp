@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/campaign.h"
+#include "attest/fuzz/in_flight.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -80,20 +81,51 @@ void CheckOptions::validate() const {
   if (mask) validate_mask(the_case.problem, mask_options);
 }
 
+const Property& first_property(const CheckOptions& options) {
+  return options.property.empty() ? properties().front() : property_named(options.property);
+}
+
 CheckResult run_check(Kernel& kernel, const CheckOptions& options, const EachVerdict& each) {
   CheckResult result;
-  result.unsupported = kernel.unsupported(options.the_case);
+  const auto add = [&](const Property& property, const Verdict& verdict) {
+    result.verdicts.emplace_back(property.name, verdict);
+    if (each) each(property, verdict);
+  };
+  // What the kernel throws outside the properties is held against it under the one that asks the same of it, once.
+  const auto hold_against = [&](const Property& property, const KernelThrew& error) {
+    for (const auto& [name, verdict] : result.verdicts)
+      if (name == property.name && verdict.status == Status::crashed) return;
+    add(property, thrown(error));
+  };
+  try {
+    result.unsupported = kernel.unsupported(options.the_case);
+  } catch (const KernelThrew& error) {
+    hold_against(first_property(options), error);
+    return result;
+  }
   if (result.unsupported || options.dry_run) return result;
   ForwardBuffers buffers;
   Trial trial(kernel, buffers, options.the_case);
   for (const Property& property : properties()) {
     const bool wanted = options.property.empty() || options.property == property.name;
-    if (!wanted || !property.applies(options.the_case)) continue;
-    result.verdicts.emplace_back(property.name, judge(property, trial));
-    if (each) each(property, result.verdicts.back().second);
+    if (wanted && property.applies(options.the_case)) add(property, judge(property, trial));
   }
-  if (options.mask) result.mask = read_mask(trial, options);
-  if (options.diffs > 0) result.differences = worst_differences(trial, options.diffs);
+  if (options.mask) {
+    name_in_flight("mask");
+    try {
+      result.mask = read_mask(trial, options);
+    } catch (const KernelThrew& error) {
+      hold_against(property_named("mask"), error);
+    }
+  }
+  if (options.diffs > 0) {
+    name_in_flight("reference");
+    try {
+      result.differences = worst_differences(trial, options.diffs);
+    } catch (const KernelThrew& error) {
+      hold_against(property_named("reference"), error);
+    }
+  }
   return result;
 }
 

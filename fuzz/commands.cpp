@@ -7,6 +7,7 @@
 
 #include "attest/fuzz/junit.h"
 #include "attest/fuzz/kernels.h"
+#include "watched_kernel.h"
 
 namespace attest {
 namespace {
@@ -62,7 +63,10 @@ CommandResult fuzz_command(const CampaignOptions& options, const WorkerProgram& 
 CommandResult check_command(const CheckOptions& options, const std::optional<WorkerProgram>& program) {
   options.validate();
   const CheckResult result = [&] {
-    if (!program) return run_check(*make_kernel(options.kernel), options);
+    if (!program) {
+      WatchedKernel kernel(make_kernel(options.kernel));
+      return run_check(kernel, options);
+    }
     const StopOnSignals stop;
     return run_check(*program, options);
   }();

@@ -1,4 +1,5 @@
 #include "judge.h"
+#include "watched_kernel.h"
 
 namespace attest {
 namespace {
@@ -6,23 +7,32 @@ namespace {
 class LocalJudge : public Judge {
  public:
   LocalJudge(const KernelFactory& make_kernel, const CampaignOptions& options)
-      : options_(options), kernel_(make_kernel()) {}
+      : options_(options), kernel_(std::make_unique<WatchedKernel>(make_kernel())) {}
 
   void run(const Next& next, const Done& done) override {
     while (const std::optional<std::uint64_t> k = next()) {
       Outcome outcome;
       outcome.k = *k;
       outcome.the_case = generate_case(options_.seed, *k, options_.budget);
-      outcome.unsupported = kernel_->unsupported(outcome.the_case).has_value();
-      if (!outcome.unsupported) judge_properties(outcome);
+      try {
+        outcome.unsupported = kernel_->unsupported(outcome.the_case).has_value();
+        if (!outcome.unsupported) judge_properties(outcome);
+      } catch (const KernelThrew& error) {  // before any property began
+        outcome.judged = {properties_for(options_.seed, *k, outcome.the_case).front()};
+        outcome.failed.emplace_back(outcome.judged.front(), thrown(error));
+      }
       done(std::move(outcome));
     }
   }
 
   std::optional<Verdict> judge(const Property& property, const Case& c, double) override {
-    if (kernel_->unsupported(c)) return std::nullopt;
-    Trial trial(*kernel_, buffers_, c);
-    return attest::judge(property, trial);
+    try {
+      if (kernel_->unsupported(c)) return std::nullopt;
+      Trial trial(*kernel_, buffers_, c);
+      return attest::judge(property, trial);
+    } catch (const KernelThrew& error) {
+      return thrown(error);
+    }
   }
 
   double longest_run_seconds() const override { return 0; }

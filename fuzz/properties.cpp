@@ -100,13 +100,17 @@ Verdict judge(const Property& property, Trial& trial) {
     return verdict.status == Status::passed && !found.empty() ? hazard(found) : verdict;
   } catch (const KernelThrew& error) {
     trial.take_hazards();
-    Verdict verdict;
-    verdict.status = Status::crashed;
-    verdict.rule = "exception";
-    verdict.error_over_budget = std::numeric_limits<double>::infinity();
-    verdict.detail = error.what();
-    return verdict;
+    return thrown(error);
   }
+}
+
+Verdict thrown(const KernelThrew& error) {
+  Verdict verdict;
+  verdict.status = Status::crashed;
+  verdict.rule = "exception";
+  verdict.error_over_budget = std::numeric_limits<double>::infinity();
+  verdict.detail = error.what();
+  return verdict;
 }
 
 std::vector<const Property*> properties_for(std::uint64_t seed, std::uint64_t k, const Case& c) {

@@ -4,36 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "attest/fuzz/in_flight.h"
 #include "attest/reference/attends.h"
 #include "attest/reference/backward.h"
 
 namespace attest {
 namespace {
 
-// Says while the kernel runs that it does.
-class WatchedKernel : public Kernel {
- public:
-  explicit WatchedKernel(Kernel& kernel) : kernel_(kernel) {}
-  const Capability& capability() const override { return kernel_.capability(); }
-  Numerics numerics(const Case& c) const override { return kernel_.numerics(c); }
-  std::optional<std::string> unsupported(const Case& c) const override { return kernel_.unsupported(c); }
-  RunReport run(const Case& c, const ForwardArgs& args) override {
-    const InFlight in_flight;
-    return kernel_.run(c, args);
-  }
-  RunReport run_backward(const Case& c, const BackwardArgs& args) override {
-    const InFlight in_flight;
-    return kernel_.run_backward(c, args);
-  }
-
- private:
-  Kernel& kernel_;
-};
-
-ForwardRun run_watched(ForwardBuffers& buffers, Kernel& kernel, const Case& c, const Inputs& inputs, bool gradients) {
-  WatchedKernel watched(kernel);
-  return gradients ? buffers.run_backward(watched, c, inputs) : buffers.run(watched, c, inputs);
+ForwardRun run_kernel(ForwardBuffers& buffers, Kernel& kernel, const Case& c, const Inputs& inputs, bool gradients) {
+  return gradients ? buffers.run_backward(kernel, c, inputs) : buffers.run(kernel, c, inputs);
 }
 
 // A kernel that does not isolate values has NaN and Inf in V only at keys that all rows of their sequence see.
@@ -84,14 +62,14 @@ const Truth& Trial::truth() {
 
 const ForwardRun& Trial::run() {
   if (!run_) {
-    run_ = run_watched(buffers_, kernel_, case_, inputs(), has_gradients());
+    run_ = run_kernel(buffers_, kernel_, case_, inputs(), has_gradients());
     normalise_empty_rows(case_.problem, run_->outputs);
   }
   return *run_;
 }
 
 ForwardRun Trial::run(const Case& variation, const Inputs& inputs, bool gradients) {
-  ForwardRun run = run_watched(buffers_, kernel_, variation, inputs, gradients);
+  ForwardRun run = run_kernel(buffers_, kernel_, variation, inputs, gradients);
   normalise_empty_rows(variation.problem, run.outputs);
   hazards_.insert(hazards_.end(), run.report.hazards.begin(), run.report.hazards.end());
   return run;

@@ -18,6 +18,7 @@
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/in_flight.h"
 #include "attest/problem/error.h"
+#include "watched_kernel.h"
 #include "wire.h"
 
 namespace attest {
@@ -66,7 +67,7 @@ class Server {
     if (!hello || !start(*hello)) return;
     while (const std::optional<Json> request = receive()) {
       handle(*request);
-      record_.property_since_ns = 0;
+      record_.own_since_ns = 0;
       record_.property = -1;
     }
   }
@@ -95,7 +96,7 @@ class Server {
     budget_ = {budget.at(0).get<std::int64_t>(), budget.at(1).get<std::int64_t>(), budget.at(2).get<std::int64_t>()};
     if (const int threads = hello.at("threads").get<int>(); threads > 0) omp_set_num_threads(threads);
     try {
-      kernel_ = make_kernel_(name_);
+      kernel_ = std::make_unique<WatchedKernel>(make_kernel_(name_));
     } catch (const InvalidInput& error) {
       reply({{"invalid", error.what()}, {"field", error.field()}});
       return false;
@@ -116,6 +117,8 @@ class Server {
         judge_one(request);
       else
         check(request);
+    } catch (const KernelThrew& error) {  // before any property began
+      reply({{"threw", wire::from_verdict(thrown(error))}});
     } catch (const InvalidInput& error) {  // what the kernel was asked for turns out to be nothing on this case
       reply({{"invalid", error.what()}, {"field", error.field()}});
     } catch (const std::bad_alloc&) {  // the kernel's own would be a verdict

@@ -42,7 +42,7 @@ CheckResult run_check(const WorkerProgram& program, const CheckOptions& options)
         result.interrupted = true;
         return result;
       case WorkerSession::Event::lost: {
-        const Property* const property = session.lost_in() ? session.lost_in() : &properties().front();
+        const Property* const property = session.lost_in() ? session.lost_in() : &first_property(options);
         result.verdicts.emplace_back(property->name, session.loss());
         return result;
       }

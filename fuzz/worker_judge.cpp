@@ -17,11 +17,15 @@ constexpr double stop_grace_seconds = 2;
 constexpr double ahead_seconds = 0.02;
 constexpr double most_ahead = 16;
 
-// A property makes a few runs of the kernel and some work of attest's own beside them.
-constexpr double property_per_kernel_limit = 4;
+// Only the kernel's calls have the limit that the user gives. What attest does beside them in a property, such as the
+// truth of a large case, has one that a worker whose memory the kernel damaged does not outlive: many times what
+// that work takes.
+constexpr double least_own_seconds = 30, own_seconds_per_multiply_add = 2e-6;
 
-WorkerSession::Limits limits_of(double hang_seconds) {
-  return {hang_seconds, hang_seconds * property_per_kernel_limit};
+WorkerSession::Limits limits_of(double hang_seconds, std::int64_t work) {
+  if (hang_seconds == 0) return {};
+  const double own_seconds = least_own_seconds + own_seconds_per_multiply_add * static_cast<double>(work);
+  return {hang_seconds, own_seconds};
 }
 
 class WorkerJudge : public Judge {
@@ -54,22 +58,27 @@ class WorkerJudge : public Judge {
       }
       if (open.empty()) return;
       wire::Json message;
-      switch (session_.receive(message, limits_of(options_.hang_seconds))) {
+      switch (session_.receive(message, limits_of(options_.hang_seconds, options_.budget.max_work))) {
         case WorkerSession::Event::stopped:
           session_.end();
           return;
         case WorkerSession::Event::lost:
-          finish(open, done, true);
+          finish(open, done, &session_.loss(), session_.lost_in());
           if (!open.empty()) session_.start();
           for (const Outcome& waiting : open) send(waiting.k);
           break;
         case WorkerSession::Event::message:
+          if (message.contains("threw")) {
+            const Verdict threw = wire::to_verdict(message.at("threw"));
+            finish(open, done, &threw);
+            break;
+          }
           if (!message.contains("done")) {
             open.front().failed.push_back(failure_in(message));
             continue;
           }
           open.front().unsupported = message.contains("unsupported");
-          finish(open, done, false);
+          finish(open, done);
           break;
       }
       const Clock::time_point now = Clock::now();
@@ -83,7 +92,7 @@ class WorkerJudge : public Judge {
     session_.start();
     session_.send({{"judge", property.name}, {"case", wire::from_case(c)}});
     wire::Json message;
-    switch (session_.receive(message, limits_of(hang_seconds))) {
+    switch (session_.receive(message, limits_of(hang_seconds, work_of(c.problem)))) {
       case WorkerSession::Event::stopped:
         session_.end();
         return std::nullopt;
@@ -93,7 +102,7 @@ class WorkerJudge : public Judge {
         break;
     }
     if (message.contains("unsupported")) return std::nullopt;
-    return wire::to_verdict(message.at("verdict"));
+    return wire::to_verdict(message.at(message.contains("threw") ? "threw" : "verdict"));
   }
 
   double longest_run_seconds() const override { return session_.longest_run_seconds(); }
@@ -106,17 +115,17 @@ class WorkerJudge : public Judge {
             wire::to_verdict(message.at("verdict"))};
   }
 
-  // The first of `open` is over: judged to its end, or the last thing its worker did.
-  void finish(std::deque<Outcome>& open, const Done& done, bool lost) {
+  // The first of `open` is over: judged to its end, or with `end` in the property `in`, or before any (null).
+  void finish(std::deque<Outcome>& open, const Done& done, const Verdict* end = nullptr, const Property* in = nullptr) {
     Outcome outcome = std::move(open.front());
     open.pop_front();
     outcome.the_case = generate_case(options_.seed, outcome.k, options_.budget);
     if (!outcome.unsupported) outcome.judged = properties_for(options_.seed, outcome.k, outcome.the_case);
-    if (lost) {
-      const auto at = std::find(outcome.judged.begin(), outcome.judged.end(), session_.lost_in());
+    if (end) {
+      const auto at = std::find(outcome.judged.begin(), outcome.judged.end(), in);
       const Property* const property = at == outcome.judged.end() ? outcome.judged.front() : *at;
       outcome.judged.erase(at == outcome.judged.end() ? outcome.judged.begin() + 1 : at + 1, outcome.judged.end());
-      outcome.failed.emplace_back(property, session_.loss());
+      outcome.failed.emplace_back(property, *end);
     }
     done(std::move(outcome));
   }

@@ -74,13 +74,14 @@ WorkerSession::Event WorkerSession::receive(wire::Json& message, const Limits& l
 bool WorkerSession::hangs(const Limits& limits) const {
   const std::int64_t kernel_since = process_->record().kernel_since_ns;
   if (kernel_since != 0 && limits.kernel_seconds > 0) return seconds_since(kernel_since) > limits.kernel_seconds;
-  const std::int64_t property_since = process_->record().property_since_ns;
-  return property_since != 0 && limits.property_seconds > 0 && seconds_since(property_since) > limits.property_seconds;
+  const std::int64_t own_since = process_->record().own_since_ns;
+  return own_since != 0 && limits.own_seconds > 0 && seconds_since(own_since) > limits.own_seconds;
 }
 
 WorkerSession::Event WorkerSession::lose(Status status, const Limits& limits) {
   lost_in_ = current_property();
   const bool in_kernel = process_->record().kernel_since_ns != 0;
+  const auto call = static_cast<KernelCall>(process_->record().kernel_call.load());
   longest_run_seconds_ = longest_run_seconds();
   const std::string ending = process_->end();
   process_.reset();
@@ -91,10 +92,13 @@ WorkerSession::Event WorkerSession::lose(Status status, const Limits& limits) {
   if (status == Status::crashed)
     loss_.detail = ending;
   else
-    loss_.detail = fmt::format("no end after {:.3g} s", in_kernel ? limits.kernel_seconds : limits.property_seconds);
-  loss_.detail += in_kernel ? " in the kernel"
-                            : " outside the kernel's run: in its other functions, by memory that it damaged before, or "
-                              "a bug in attest";
+    loss_.detail = fmt::format("no end after {:.3g} s", in_kernel ? limits.kernel_seconds : limits.own_seconds);
+  if (!in_kernel)
+    loss_.detail += " outside the kernel: by memory that it damaged before, or a bug in attest";
+  else if (call == KernelCall::run || call == KernelCall::run_backward)
+    loss_.detail += " in the kernel";
+  else
+    loss_.detail += fmt::format(" in the kernel's {}()", to_string(call));
   return Event::lost;
 }
 

@@ -20,8 +20,8 @@ class WorkerSession {
   void send(const wire::Json& message) const { process_->send(message); }
 
   struct Limits {
-    double kernel_seconds = 0;    // of one run of the kernel; 0: none
-    double property_seconds = 0;  // of one property with all its runs; 0: none
+    double kernel_seconds = 0;  // of one call of the kernel; 0: none
+    double own_seconds = 0;     // of attest's own work in a property, at one stretch; 0: none
   };
   enum class Event : std::uint8_t { message, lost, stopped };
   /// The next message; or the loss of the worker, whose last words have all been given before; or that request_stop()

@@ -1,4 +1,5 @@
-// A worker with kernels that break more than values. "broken:WORD[:FROM]" does it where seqlen_k is above FROM (30).
+// A worker with kernels that break more than values. "broken:WORD[:FROM]" does it where seqlen_k is above FROM (30);
+// WORD_when_asked does it in unsupported(), WORD_in_numerics in numerics().
 // Everything else is the built-in kernel of that name.
 #include <signal.h>
 #include <unistd.h>
@@ -86,8 +87,17 @@ class Broken : public NaiveKernel {
   }
 
   std::optional<std::string> unsupported(const Case& c) const override {
-    if (word_ == "dies_when_asked" && c.problem.seqlen_k > from_) std::abort();
+    constexpr std::string_view when_asked = "_when_asked";
+    if (c.problem.seqlen_k > from_ && word_.ends_with(when_asked))
+      break_by(std::string_view(word_).substr(0, word_.size() - when_asked.size()));
     return std::nullopt;
+  }
+
+  Numerics numerics(const Case& c) const override {
+    constexpr std::string_view in_numerics = "_in_numerics";
+    if (c.problem.seqlen_k > from_ && word_.ends_with(in_numerics))
+      break_by(std::string_view(word_).substr(0, word_.size() - in_numerics.size()));
+    return NaiveKernel::numerics(c);
   }
 
   RunReport run(const Case& c, const ForwardArgs& args) override {
@@ -99,6 +109,7 @@ class Broken : public NaiveKernel {
     if (word_ == "slow") std::this_thread::sleep_for(milliseconds(50));
     if (word_ == "wrong_and_hangs" && c.seed < 2) break_by("hangs");  // as only shrinking makes cases
     if (c.problem.seqlen_k > from_) break_by(word_);
+    if (word_ == "hurries") return {};
     return NaiveKernel::run(c, args);
   }
 

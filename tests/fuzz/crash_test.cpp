@@ -4,11 +4,14 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "attest/fuzz/campaign.h"
 #include "attest/fuzz/check.h"
 #include "attest/fuzz/commands.h"
+#include "attest/fuzz/corpus.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -41,7 +44,7 @@ std::uint64_t cases_above_30_keys(const CampaignOptions& options) {
 class EveryCrash : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Crash, EveryCrash,
                          testing::Values("segfaults", "aborts", "exits", "is_killed", "overflows", "garbles",
-                                         "leaves_a_child", "dies_when_asked"),
+                                         "leaves_a_child", "aborts_when_asked", "throws_when_asked"),
                          [](const auto& p) { return p.param; });
 
 TEST_P(EveryCrash, IsAFindingAndTheCampaignGoesOn) {
@@ -82,7 +85,9 @@ TEST(Crash, SaysHowTheWorkerEnded) {
   EXPECT_EQ(detail("exits"), "exit status 0 in the kernel");
   EXPECT_EQ(detail("is_killed"), "SIGKILL, as where memory runs out in the kernel");
   EXPECT_THAT(detail("garbles"), HasSubstr("garbage"));
-  EXPECT_THAT(detail("dies_when_asked"), HasSubstr("outside the kernel's run"));
+  EXPECT_EQ(detail("aborts_when_asked"), "SIGABRT in the kernel's unsupported()");
+  EXPECT_EQ(detail("throws_when_asked"), "no room");
+  EXPECT_EQ(detail("segfaults_in_numerics"), "SIGSEGV in the kernel's numerics()");
 }
 
 TEST(Crash, DamagedMemoryIsAFindingWhereverItShows) {
@@ -133,7 +138,8 @@ TEST(Crash, AKernelThatCannotBeMadeIsToldBeforeAnything) {
 }
 
 class EveryHang : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Crash, EveryHang, testing::Values("hangs", "spins"), [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Crash, EveryHang, testing::Values("hangs", "spins", "hangs_when_asked", "hangs_in_numerics"),
+                         [](const auto& p) { return p.param; });
 
 TEST_P(EveryHang, IsAFindingMadeSmallAndTheCampaignGoesOn) {
   CampaignOptions options = options_for(GetParam() + ":60", 40);
@@ -145,7 +151,10 @@ TEST_P(EveryHang, IsAFindingMadeSmallAndTheCampaignGoesOn) {
   EXPECT_EQ(result.passed + result.statuses[Status::hung], 40u);
   ASSERT_EQ(result.failures.size(), 1u);
   EXPECT_EQ(result.failures[0].minimal.problem.seqlen_k, 61) << result.failures[0].repro;
-  EXPECT_EQ(result.failures[0].verdict.detail, "no end after 0.4 s in the kernel");
+  const std::string call = GetParam() == "hangs_when_asked"    ? "'s unsupported()"
+                           : GetParam() == "hangs_in_numerics" ? "'s numerics()"
+                                                               : "";
+  EXPECT_EQ(result.failures[0].verdict.detail, "no end after 0.4 s in the kernel" + call);
 }
 
 TEST(Crash, AFewHangsEndACampaign) {
@@ -179,6 +188,25 @@ TEST(Crash, ASlowKernelIsNoHangAndKeepsTheTime) {
   EXPECT_EQ(result.stopped, Stopped::time);
   EXPECT_EQ(result.passed, result.cases);
   EXPECT_GT(result.cases, 0u);
+}
+
+// The kernel writes nothing and is back at once, and the truth of the corpus's case takes many times the limit.
+TEST(Crash, TheTimeOfTheTruthIsNotTheKernels) {
+  CampaignOptions options = options_for("hurries", 1);
+  options.corpus = testing::TempDir() + "attest_large_case";
+  std::filesystem::remove_all(options.corpus);
+  Case large;
+  large.problem.nheads = large.problem.nheads_k = 4;
+  large.problem.seqlen_q = large.problem.seqlen_k = 1024;
+  const Corpus corpus(options.corpus);
+  corpus.add({large, "one_v", options.kernel, Status::wrong_values, generator_version, utc_now()});
+  corpus.add({large, "reference", options.kernel, Status::wrong_values, generator_version, utc_now()});
+  options.hang_seconds = 0.05;
+  options.shrink.max_seconds = 0;
+  const CampaignResult result = run_campaign(program, options);
+  EXPECT_EQ(result.corpus.replayed, 2u);
+  EXPECT_EQ(result.corpus.statuses[Status::unwritten], 2u) << to_text(options, result);
+  std::filesystem::remove_all(options.corpus);
 }
 
 TEST(Crash, AnInterruptDoesNotWaitForAHang) {
@@ -219,11 +247,29 @@ CheckOptions check_of(const std::string& word) {
 TEST(Crash, CheckTellsACrashAndAHang) {
   for (const auto& [word, status] : {std::pair<std::string, Status>{"segfaults", Status::crashed},
                                      {"exits", Status::crashed},
-                                     {"hangs", Status::hung}}) {
+                                     {"hangs", Status::hung},
+                                     {"hangs_when_asked", Status::hung},
+                                     {"throws_when_asked", Status::crashed}}) {
     const CommandResult command = check_command(check_of(word), program);
     EXPECT_EQ(command.exit_code, exit_kernel_crashed) << word;
     EXPECT_THAT(command.text, HasSubstr(std::string(to_string(status)))) << word;
     EXPECT_THAT(command.text, HasSubstr("not judged: reference")) << word;
+  }
+}
+
+TEST(Crash, CheckTellsAKernelThatThrowsWhileMaskAndDifferencesAreRead) {
+  for (const std::string word : {"throws", "throws_in_numerics"}) {
+    CheckOptions options = check_of(word);
+    options.property = "repeat";
+    options.mask = true;
+    options.diffs = 2;
+    const CommandResult command = check_command(options, program);
+    EXPECT_EQ(command.exit_code, exit_kernel_crashed) << command.text;
+    std::vector<std::string> crashed;
+    for (const auto& verdict : command.json->at("verdicts"))
+      if (verdict.at("status") == "crashed" && verdict.at("detail") == "no room")
+        crashed.push_back(verdict.at("property"));
+    EXPECT_THAT(crashed, testing::IsSupersetOf({"mask", "reference"})) << command.text;
   }
 }
 

@@ -52,7 +52,11 @@ struct CheckResult {
 /// Tells `each` of every verdict as it is made.
 using EachVerdict = std::function<void(const Property&, const Verdict&)>;
 
-/// In this process.
+/// The property under which a kernel is to blame that fails before any began: the one that was asked for, or the first.
+const Property& first_property(const CheckOptions& options);
+
+/// In this process. What the kernel throws, in `unsupported` and while the mask or the differences are read too, is a
+/// verdict: `crashed`.
 CheckResult run_check(Kernel& kernel, const CheckOptions& options, const EachVerdict& each = {});
 /// In a worker; its crash or hang is the last verdict, and what comes after it is not run. Throws KernelCrashed, and
 /// what making the kernel throws. request_stop() ends it at once: `interrupted`.

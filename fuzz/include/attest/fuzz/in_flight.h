@@ -6,13 +6,18 @@
 
 namespace attest {
 
+/// The kernel's functions.
+enum class KernelCall : std::int32_t { capability, numerics, unsupported, run, run_backward };
+std::string_view to_string(KernelCall call);  // "?" for any other number: a kernel may overwrite the record
+
 /// One process writes, another reads while it does and after its end. Times are CLOCK_MONOTONIC in nanoseconds, which
 /// processes of one machine share.
 struct FlightRecord {
-  std::atomic<std::int32_t> property{-1};          // index in properties() of the one that is judged; -1: none
-  std::atomic<std::int64_t> property_since_ns{0};  // 0: none is
-  std::atomic<std::int64_t> kernel_since_ns{0};    // 0: outside the kernel
-  std::atomic<std::int64_t> longest_run_ns{0};     // of the kernel's runs that came back
+  std::atomic<std::int32_t> property{-1};        // index in properties() of the one that is judged; -1: none
+  std::atomic<std::int64_t> own_since_ns{0};     // that attest itself is at work on it; 0: nothing is judged
+  std::atomic<std::int64_t> kernel_since_ns{0};  // 0: outside the kernel
+  std::atomic<std::int32_t> kernel_call{0};      // a KernelCall, inside it
+  std::atomic<std::int64_t> longest_run_ns{0};   // of the kernel's calls that came back
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::int32_t>::is_always_lock_free,
               "a lock would lie in one process");
@@ -29,7 +34,7 @@ void name_in_flight(std::string_view property);
 /// hang of the oracle is not the kernel's. One at a time.
 class InFlight {
  public:
-  InFlight();
+  explicit InFlight(KernelCall call);
   ~InFlight();
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;

@@ -48,6 +48,9 @@ const Property& property_named(std::string_view name);
 /// Runs one property. What the kernel throws becomes Status::crashed, a hazard of any of its runs Status::hazard.
 Verdict judge(const Property& property, Trial& trial);
 
+/// Status::crashed, with what was thrown.
+Verdict thrown(const KernelThrew& error);
+
 /// Which properties case k of a campaign is put to: a pure function of its arguments. Always the first two.
 std::vector<const Property*> properties_for(std::uint64_t seed, std::uint64_t k, const Case& c);
 

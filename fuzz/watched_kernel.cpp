@@ -1,0 +1,46 @@
+#include "watched_kernel.h"
+
+#include "attest/fuzz/in_flight.h"
+#include "attest/gpu/forward_buffers.h"
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+template <class Call>
+decltype(auto) watch(KernelCall name, Call call) {
+  const InFlight in_flight(name);
+  try {
+    return call();
+  } catch (const InvalidInput&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw KernelThrew(error.what());
+  } catch (...) {
+    throw KernelThrew("an exception that is no std::exception");
+  }
+}
+
+}  // namespace
+
+const Capability& WatchedKernel::capability() const {
+  return watch(KernelCall::capability, [&]() -> const Capability& { return kernel_->capability(); });
+}
+
+Numerics WatchedKernel::numerics(const Case& c) const {
+  return watch(KernelCall::numerics, [&] { return kernel_->numerics(c); });
+}
+
+std::optional<std::string> WatchedKernel::unsupported(const Case& c) const {
+  return watch(KernelCall::unsupported, [&] { return kernel_->unsupported(c); });
+}
+
+RunReport WatchedKernel::run(const Case& c, const ForwardArgs& args) {
+  return watch(KernelCall::run, [&] { return kernel_->run(c, args); });
+}
+
+RunReport WatchedKernel::run_backward(const Case& c, const BackwardArgs& args) {
+  return watch(KernelCall::run_backward, [&] { return kernel_->run_backward(c, args); });
+}
+
+}  // namespace attest

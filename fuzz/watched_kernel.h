@@ -1,0 +1,27 @@
+// The kernel under test, with a note of every call that it is inside.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "attest/gpu/kernel.h"
+
+namespace attest {
+
+/// Each call stands in the flight record while it lasts, and what it throws comes out as KernelThrew, so that a crash,
+/// a hang or an exception of any of them is told from attest's own. InvalidInput passes: it is the user's.
+class WatchedKernel : public Kernel {
+ public:
+  explicit WatchedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+
+  const Capability& capability() const override;
+  Numerics numerics(const Case& c) const override;
+  std::optional<std::string> unsupported(const Case& c) const override;
+  RunReport run(const Case& c, const ForwardArgs& args) override;
+  RunReport run_backward(const Case& c, const BackwardArgs& args) override;
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+};
+
+}  // namespace attest

@@ -24,8 +24,7 @@ std::optional<OutputFile> read_mask(const Flags& flags, CheckOptions& options) {
       throw InvalidInput(field_of(flag), *flags.text(flag), "selects a part of the mask, which takes --mask FILE");
     return std::nullopt;
   }
-  if (path->empty()) throw InvalidInput("mask", "''", "is no file");
-  return OutputFile(*path);
+  return output_file(flags, "--mask");
 }
 
 ExitCode run(const Flags& flags) {
@@ -44,7 +43,7 @@ ExitCode run(const Flags& flags) {
   if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
   options.progress = true;
   const std::optional<OutputFile> mask_file = read_mask(flags, options);
-  if (mask_file) results.refuse_same_file("mask", *mask_file);
+  if (mask_file) results.refuse_same_file("mask", mask_file->path());
   const CommandResult result =
       attest::check_command(options, flags.given("--in-process") ? std::nullopt : std::make_optional<WorkerProgram>());
   if (mask_file && !result.svg.empty()) mask_file->write(result.svg);

@@ -29,7 +29,11 @@ void Flags::optional_value(const std::string& name, const std::string& placehold
       ->group(group_);
 }
 
-void Flags::toggle(const std::string& name, const std::string& help) { app_.add_flag(name, help)->group(group_); }
+// Not as CLI11's flag, which tells --name=true from --name nowhere.
+void Flags::toggle(const std::string& name, const std::string& help) {
+  optional_value(name, "", help);
+  toggles_.insert(name);
+}
 
 void Flags::check() const {
   std::vector<std::string> names;
@@ -38,11 +42,10 @@ void Flags::check() const {
     names.push_back(name);
     if (option->count() == 0) continue;
     const std::vector<std::string>& results = option->results();
-    const bool is_toggle = option->get_expected_max() == 0;
     if (option->count() > 1)
       throw InvalidInput(field_of(name), fmt::format("{} and {}", in_quotes(results[0]), in_quotes(results[1])),
                          "were both given; a flag may be given once");
-    if (is_toggle && results[0] != "true")
+    if (toggles_.contains(name) && !results[0].empty())
       throw InvalidInput(field_of(name), in_quotes(results[0]), fmt::format("is a value, and {} takes none", name));
     if (results[0].starts_with("--"))  // CLI11 takes the next flag for the value of the one before
       throw InvalidInput(field_of(name), in_quotes(results[0]), "is a flag, where a value was expected");
@@ -59,7 +62,7 @@ bool Flags::given(const std::string& name) const { return app_.count(name) > 0; 
 std::optional<std::string> Flags::text(const std::string& name) const {
   const CLI::Option* option = app_.get_option(name);
   if (option->count() == 0) return std::nullopt;
-  return option->results().at(0);
+  return toggles_.contains(name) ? "true" : option->results().at(0);
 }
 
 std::optional<std::int64_t> Flags::integer(const std::string& name, std::int64_t low, std::int64_t high) const {
@@ -88,7 +91,10 @@ std::optional<double> Flags::seconds(const std::string& name) const {
 
 std::vector<std::string> Flags::given_of(const std::vector<std::string>& names) const {
   std::vector<std::string> found;
-  std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const auto& name) { return given(name); });
+  std::copy_if(names.begin(), names.end(), std::back_inserter(found), [&](const auto& name) {
+    const CLI::Option* const option = app_.get_option_no_throw(name);
+    return option && option->count() > 0;
+  });
   return found;
 }
 

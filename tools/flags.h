@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,13 @@ class Flags {
   std::optional<double> number(const std::string& name) const;
   std::optional<double> seconds(const std::string& name) const;
 
-  /// Of `names`, those that were given, in the order of `names`.
+  /// Of `names`, those that this command has and that were given, in the order of `names`.
   std::vector<std::string> given_of(const std::vector<std::string>& names) const;
 
  private:
   CLI::App& app_;
   std::string group_ = "Options";
+  std::set<std::string> toggles_;
 };
 
 /// "--seqlen-q" -> "seqlen_q", the field that the flag sets.

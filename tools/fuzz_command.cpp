@@ -38,12 +38,8 @@ CampaignOptions read_options(const Flags& flags) {
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
-  std::optional<OutputFile> junit;
-  if (const auto path = flags.text("--junit")) {
-    if (path->empty()) throw InvalidInput("junit", "''", "is no file");
-    junit.emplace(*path);
-    results.refuse_same_file("junit", *junit);
-  }
+  const std::optional<OutputFile> junit = output_file(flags, "--junit");
+  if (junit) results.refuse_same_file("junit", junit->path());
   const CommandResult result = attest::fuzz_command(read_options(flags), WorkerProgram{});
   if (junit) junit->write(result.junit);
   results.finish("fuzz", *result.json, result.text);

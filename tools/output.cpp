@@ -8,9 +8,11 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "attest/problem/error.h"
 #include "parse.h"
+#include "unfinished.h"
 
 namespace attest::tools {
 namespace {
@@ -27,7 +29,19 @@ fs::path beside(const fs::path& path) {
   return name;
 }
 
-int create(const fs::path& path) { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }
+// A signal deletes it from here on.
+int create(const fs::path& path) {
+  const HoldSignals hold;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor >= 0) list_unfinished(path);
+  return descriptor;
+}
+
+void discard(const fs::path& path) {
+  const HoldSignals hold;
+  ::unlink(path.c_str());
+  delist_unfinished(path);
+}
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -37,6 +51,11 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
+
+// The flags that may name a file to read.
+const std::vector<std::string> input_flags = {
+    "--case", "--model",     "--device",       "--plan",      "--q",         "--k",         "--v",
+    "--dout", "--bias-file", "--alibi-slopes", "--sink-file", "--q-descale", "--k-descale", "--v-descale"};
 
 // Closes, and deletes the file unless it was kept.
 struct Partial {
@@ -48,7 +67,7 @@ struct Partial {
   Partial& operator=(const Partial&) = delete;
   ~Partial() {
     if (descriptor >= 0) ::close(descriptor);
-    if (!keep) ::unlink(path.c_str());
+    if (!keep && descriptor >= 0) discard(path);
   }
 };
 
@@ -85,15 +104,36 @@ OutputFile::Staged OutputFile::stage(std::string_view bytes) const {
 
 void OutputFile::Staged::commit() {
   if (from_.empty()) return;
+  const HoldSignals hold;
   if (::rename(from_.c_str(), to_.c_str()) != 0) cannot_write(to_, std::strerror(errno));
+  delist_unfinished(from_);
   from_.clear();
 }
 
 OutputFile::Staged::~Staged() {
-  if (!from_.empty()) ::unlink(from_.c_str());
+  if (!from_.empty()) discard(from_);
 }
 
 void OutputFile::write(std::string_view bytes) const { stage(bytes).commit(); }
+
+void refuse_input(const Flags& flags, std::string_view field, const fs::path& path) {
+  const auto plain = [](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file)); };
+  for (const std::string& flag : flags.given_of(input_flags)) {
+    const std::string input = *flags.text(flag);
+    std::error_code error;  // a case may be given as JSON, which is no name of a file
+    if (fs::is_regular_file(input, error) && plain(input) == plain(path))
+      throw InvalidInput(field, in_quotes(path.string()), fmt::format("is read for {}, and would be replaced", flag));
+  }
+}
+
+std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag) {
+  const auto path = flags.text(flag);
+  if (!path) return std::nullopt;
+  if (path->empty()) throw InvalidInput(field_of(flag), "''", "is no file");
+  if (*path == "-") throw InvalidInput(field_of(flag), "'-'", "is no file; only --json writes to stdout");
+  refuse_input(flags, field_of(flag), *path);
+  return OutputFile(*path);
+}
 
 void Results::declare(Flags& flags) {
   flags.group("Results");
@@ -105,14 +145,14 @@ Results::Results(const Flags& flags) {
   if (!target) return;
   if (target->empty()) throw InvalidInput("json", "''", "is neither a file nor -");
   json_on_stdout_ = *target == "-";
-  if (!json_on_stdout_) file_.emplace(*target);
+  if (json_on_stdout_) return;
+  refuse_input(flags, "json", *target);
+  file_.emplace(*target);
 }
 
-void Results::refuse_same_file(std::string_view field, const OutputFile& other) const {
-  if (!file_ || fs::weakly_canonical(fs::absolute(file_->path())) != fs::weakly_canonical(fs::absolute(other.path())))
-    return;
-  throw InvalidInput(field, in_quotes(other.path().string()),
-                     "is the file of --json as well; one would replace the other");
+void Results::refuse_same_file(std::string_view field, const fs::path& other) const {
+  if (!file_ || fs::weakly_canonical(fs::absolute(file_->path())) != fs::weakly_canonical(fs::absolute(other))) return;
+  throw InvalidInput(field, in_quotes(other.string()), "is the file of --json as well; one would replace the other");
 }
 
 void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const {

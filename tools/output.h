@@ -42,6 +42,13 @@ class OutputFile {
   bool in_place_ = false;  // a pipe or a device: there is nothing to rename over
 };
 
+/// Throws InvalidInput naming `field` if `path` is a file that another flag gives as an input.
+void refuse_input(const Flags& flags, std::string_view field, const std::filesystem::path& path);
+
+/// The file that `flag` names; none if it was not given. Throws InvalidInput for what is no file, "-" too, and for an
+/// input, and as OutputFile does.
+std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag);
+
 /// What a command found: for a person on stdout, and for a program through --json.
 class Results {
  public:
@@ -55,7 +62,7 @@ class Results {
   /// The file of --json, for the list of what was written; empty if none.
   std::string json_path() const { return file_ ? file_->path().string() : ""; }
   /// Throws InvalidInput naming `field` if `other` is the file of --json too.
-  void refuse_same_file(std::string_view field, const OutputFile& other) const;
+  void refuse_same_file(std::string_view field, const std::filesystem::path& other) const;
 
  private:
   bool json_on_stdout_ = false;

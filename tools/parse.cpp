@@ -73,7 +73,10 @@ std::uint64_t parse_unsigned(std::string_view field, std::string_view text) {
 
 double parse_number(std::string_view field, std::string_view text) {
   double value = 0;
-  if (parse_all(text, value) != std::errc() || !std::isfinite(value))
+  const std::errc error = parse_all(text, value);
+  if (error == std::errc::result_out_of_range)
+    throw InvalidInput(field, in_quotes(text), "is no number of float64: 0, or 4.9e-324 to 1.8e308 in magnitude");
+  if (error != std::errc() || !std::isfinite(value))
     throw InvalidInput(field, in_quotes(text), "is not a finite number");
   return value;
 }

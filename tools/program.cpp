@@ -12,6 +12,7 @@
 #include "attest/problem/error.h"
 #include "output.h"
 #include "parse.h"
+#include "unfinished.h"
 
 namespace attest::tools {
 namespace {
@@ -106,6 +107,7 @@ class Program {
 
 int run_program(std::span<const Command> commands, int argc, const char* const* argv) {
   int code = exit_pass;
+  const EndOnSignals end_on_signals;
   try {
     code = Program(commands).run(argc, argv);
   } catch (const InvalidInput& error) {

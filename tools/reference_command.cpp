@@ -17,6 +17,7 @@
 #include "output.h"
 #include "parse.h"
 #include "reference_arrays.h"
+#include "unfinished.h"
 
 namespace attest::tools {
 namespace {
@@ -68,6 +69,7 @@ void add_gradient_arrays(const Problem& p, const Gradients& gradients, std::vect
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const auto out = flags.text("--out");
+  if (out && *out == "-") throw InvalidInput("out", "'-'", "is no folder; only --json writes to stdout");
   if (!out || out->empty()) throw InvalidInput("out", "''", "is no folder; --out DIR says where the arrays go");
   const bool from_files = arrays_given(flags);
   CaseWithInputs work;
@@ -79,19 +81,24 @@ ExitCode run(const Flags& flags) {
   }
   const Problem& p = work.c.problem;
 
-  std::error_code error;
-  fs::create_directories(*out, error);
-  if (error) throw EnvironmentError(fmt::format("{}: cannot be made: {}", in_quotes(*out), error.message()));
   std::vector<Array> arrays;
   if (!from_files) arrays = drawn_arrays(p, work.inputs);
-  std::vector<OutputFile> outputs;
   std::vector<const char*> results_of = {"o", "lse"};
   if (work.c.backward) results_of.insert(results_of.end(), {"dq", "dk", "dv"});
   if (work.c.backward && p.sink) results_of.push_back("dsink");
   if (work.c.backward && p.bias != Bias::none) results_of.push_back("dbias");
-  outputs.reserve(outputs.size() + results_of.size() + arrays.size());
-  for (const char* name : results_of) outputs.emplace_back(fs::path(*out) / (std::string(name) + ".npy"));
-  for (const Array& array : arrays) outputs.emplace_back(fs::path(*out) / (array.name + ".npy"));
+  std::vector<fs::path> paths;
+  for (const char* name : results_of) paths.push_back(fs::path(*out) / (std::string(name) + ".npy"));
+  for (const Array& array : arrays) paths.push_back(fs::path(*out) / (array.name + ".npy"));
+  for (const fs::path& path : paths) {
+    refuse_input(flags, "out", path);
+    results.refuse_same_file("out", path);
+  }
+
+  std::error_code error;
+  fs::create_directories(*out, error);
+  if (error) throw EnvironmentError(fmt::format("{}: cannot be made: {}", in_quotes(*out), error.message()));
+  const std::vector<OutputFile> outputs(paths.begin(), paths.end());
 
   const Forward forward = attest::forward(p, work.inputs);
   auto [o_shape, o_values] = packed(forward.o, p.varlen_q);
@@ -107,7 +114,10 @@ ExitCode run(const Flags& flags) {
     staged.push_back(outputs[n].stage(npy_bytes(arrays[n].shape, arrays[n].values)));
     files.push_back(outputs[n].path().string());
   }
-  for (OutputFile::Staged& file : staged) file.commit();
+  {
+    const HoldSignals together;
+    for (OutputFile::Staged& file : staged) file.commit();
+  }
 
   Json json;
   json["case"] = to_json(work.c);

@@ -38,7 +38,7 @@ class Reader {
                          fmt::format("is not '{}{}', the one this version reads", schema_prefix, schema_version));
   }
 
-  bool has(const char* field) const { return json_.contains(field) && !json_.at(field).is_null(); }
+  bool has(const char* field) const { return json_.contains(field); }
 
   void integer(const char* field, std::int64_t& out) {
     if (const Json* value = find(field)) {
@@ -78,12 +78,16 @@ class Reader {
     }
   }
   void integers(const char* field, Lengths& out) {
-    if (const Json* value = find(field)) integers(field, *value, out);
+    if (const Json* value = find(field)) {
+      refuse_empty(field, *value);
+      integers(field, *value, out);
+    }
   }
   void integers(const char* field, std::vector<Lengths>& out) {
     const Json* value = find(field);
     if (!value) return;
     if (!value->is_array()) throw InvalidInput(field, brief(*value), "is not a list of lists of integers");
+    refuse_empty(field, *value);
     for (const Json& row : *value) {
       const std::string place = fmt::format("{}[{}]", field, out.size());
       integers(place, row, out.emplace_back());
@@ -114,7 +118,12 @@ class Reader {
   const Json* find(const char* field) {
     known_.insert(field);
     const auto at = json_.find(field);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
+    return at == json_.end() ? nullptr : &*at;
+  }
+
+  // A case without the feature leaves its field out, as to_json() does.
+  static void refuse_empty(const char* field, const Json& value) {
+    if (value.is_array() && value.empty()) throw InvalidInput(field, "[]", "is an empty list; leave the field out");
   }
 
   const Json& json_;
@@ -249,14 +258,16 @@ Case case_from_json(const Json& json) {
 Case case_from_json_text(std::string_view text) {
   Json json;
   std::vector<std::set<std::string>> seen;  // keys of the objects that are open
-  std::string twice;
+  std::string twice, last_key;
   constexpr int deepest = 8;  // the library's own printing recurses
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > deepest) throw InvalidInput("case", fmt::format("nested {} deep", depth), "is no case");
     if (event == Json::parse_event_t::object_start) seen.emplace_back();
     if (event == Json::parse_event_t::object_end) seen.pop_back();
-    if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)
-      twice = parsed.get<std::string>();
+    if (event == Json::parse_event_t::key) {
+      last_key = parsed.get<std::string>();
+      if (!seen.back().insert(last_key).second) twice = last_key;
+    }
     return true;
   };
   try {
@@ -264,8 +275,11 @@ Case case_from_json_text(std::string_view text) {
   } catch (const Json::parse_error& error) {
     throw InvalidInput("case", fmt::format("{} bytes", text.size()),
                        fmt::format("are not JSON: malformed at byte {}", error.byte));
-  } catch (const Json::out_of_range&) {
-    throw InvalidInput("case", fmt::format("{} bytes", text.size()), "hold a number beyond float64");
+  } catch (const Json::out_of_range& error) {  // "... number overflow parsing '1e400'"
+    const std::string_view what = error.what();
+    const std::size_t quote = what.find('\'');
+    throw InvalidInput(last_key.empty() ? "case" : last_key, what.substr(std::min(quote, what.size()), 60),
+                       "is beyond float64, whose largest is 1.8e308");
   }
   if (!twice.empty()) throw InvalidInput(twice, "given twice;", "must be given once");
   return case_from_json(json);

@@ -61,6 +61,7 @@ class Run {
       wait(progress);
     }
     if (error_) std::rethrow_exception(error_);
+    while (!pending_replays_.empty()) count_first_pending_replay();
     while (!pending_.empty()) count_first_pending();  // what was run beyond a case that was given up
     result_.seconds = seconds_since(start_);
     if (stop_requested() && stopped_ == Stopped::finished && !open_.empty()) stopped_ = Stopped::interrupted;
@@ -71,6 +72,7 @@ class Run {
     const std::uint64_t next = options_.shard_index + options_.shard_count * done;
     result_.first_uncovered_k = open_.empty() ? next : std::min(next, *open_.begin());
     result_.stopped = stopped_;
+    result_.corpus.files = replays_.size();
     result_.corpus.added = findings_.corpus_added();
     result_.corpus.error = findings_.corpus_error();
     return std::move(result_);
@@ -89,6 +91,7 @@ class Run {
     try {
       const std::unique_ptr<Judge> judge = make_judge_();
       while (const std::optional<std::size_t> at = take_replay()) replay(*judge, *at);
+      wait_for_replays();
       judge->run([this] { return take(); }, [this](Outcome outcome) { record(std::move(outcome)); });
     } catch (...) {  // ours, not the kernel's: judges keep those
       fail(std::current_exception());
@@ -122,12 +125,15 @@ class Run {
     }
     if (!keep && !error_) error_ = error;
     stopped_ = keep ? Stopped::failures : Stopped::interrupted;
+    changed_.notify_all();
   }
 
   std::optional<std::size_t> take_replay() {
     const std::lock_guard lock(mutex_);
-    if (stop_requested()) stopped_ = Stopped::interrupted;
     if (stopped_ != Stopped::finished || next_replay_ == replays_.size()) return std::nullopt;
+    look_for_end();
+    if (stopped_ != Stopped::finished) return std::nullopt;
+    open_replays_.insert(next_replay_);
     return next_replay_++;
   }
 
@@ -138,16 +144,42 @@ class Run {
     if (property.applies(file.entry.the_case))
       verdict = judge.judge(property, file.entry.the_case, options_.hang_seconds);
     const std::lock_guard lock(mutex_);
-    if (!verdict && stop_requested()) return;
+    open_replays_.erase(at);
+    if (verdict || !stop_requested())
+      pending_replays_.emplace(at, std::move(verdict));
+    else
+      stopped_ = Stopped::interrupted;
+    while (!pending_replays_.empty() &&
+           (open_replays_.empty() || pending_replays_.begin()->first < *open_replays_.begin()))
+      count_first_pending_replay();
+    changed_.notify_all();
+  }
+
+  // Like cases: in the order of the files, and what was run beyond the limit of failures is dropped.
+  void count_first_pending_replay() {
+    auto pending = pending_replays_.extract(pending_replays_.begin());
+    if (full()) return;
+    const Corpus::File& file = *replays_[pending.key()];
+    std::optional<Verdict>& verdict = pending.mapped();
     const Status status = verdict ? verdict->status : Status::unsupported;
     ++result_.corpus.replayed;
     result_.corpus.statuses.add(status);
     result_.corpus.failed = result_.corpus.statuses.failed();
     result_.corpus.unsupported = result_.corpus.statuses[Status::unsupported];
+    if (full() && (mine_ > 0 || result_.corpus.replayed < replays_.size())) stopped_ = Stopped::failures;
     if (!verdict) return;
+    const Property& property = property_named(file.entry.property);
     result_.by_property[std::string(property.name)].add(status);
     if (status != Status::passed)
-      findings_.record({false, at, file.name}, file.entry.the_case, property, std::move(*verdict));
+      findings_.record({false, pending.key(), file.name}, file.entry.the_case, property, std::move(*verdict));
+  }
+
+  // No case before the last replay: else chance would say which failures come before the limit.
+  void wait_for_replays() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] {
+      return stopped_ != Stopped::finished || (next_replay_ == replays_.size() && open_replays_.empty());
+    });
   }
 
   // The next case, or none. Numbers are given out in order and each one that was given out is run to its end, unless
@@ -155,16 +187,20 @@ class Run {
   std::optional<std::uint64_t> take() {
     const std::lock_guard lock(mutex_);
     if (stopped_ != Stopped::finished || taken_ == mine_) return std::nullopt;
+    look_for_end();
+    if (stopped_ != Stopped::finished) return std::nullopt;
+    const std::uint64_t k = options_.shard_index + options_.shard_count * taken_++;
+    open_.insert(k);
+    return k;
+  }
+
+  void look_for_end() {
     if (stop_requested())
       stopped_ = Stopped::interrupted;
     else if (full())
       stopped_ = Stopped::failures;
     else if (options_.time_seconds > 0 && seconds_since(start_) >= options_.time_seconds)
       stopped_ = Stopped::time;
-    if (stopped_ != Stopped::finished) return std::nullopt;
-    const std::uint64_t k = options_.shard_index + options_.shard_count * taken_++;
-    open_.insert(k);
-    return k;
   }
 
   std::uint64_t failed() const { return result_.failed + result_.corpus.failed; }
@@ -231,6 +267,8 @@ class Run {
   std::condition_variable changed_;
   int running_ = 0;
   std::size_t next_replay_ = 0;
+  std::set<std::size_t> open_replays_;                             // given out and not done
+  std::map<std::size_t, std::optional<Verdict>> pending_replays_;  // done and not counted
   std::uint64_t taken_ = 0;
   std::set<std::uint64_t> open_;              // given out and not done
   std::map<std::uint64_t, Outcome> pending_;  // done and not counted

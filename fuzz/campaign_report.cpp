@@ -17,10 +17,16 @@ std::string failed_by_status(const Tally& tally) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string_view headline(const CampaignResult& result) {
+  if (result.failed + result.corpus.failed > 0) return "FAILED";
+  return result.judged() > 0 ? "passed" : "NOTHING JUDGED";
+}
+
 std::string corpus_line(const CampaignOptions& options, const CampaignResult::Replays& corpus) {
   if (options.corpus.empty()) return "";
-  std::string line = fmt::format("  corpus: {} replayed, {} failed, {} unsupported; {} files added\n", corpus.replayed,
-                                 corpus.failed, corpus.unsupported, corpus.added);
+  const std::string left = corpus.replayed < corpus.files ? fmt::format(" of {}", corpus.files) : "";
+  std::string line = fmt::format("  corpus: {}{} replayed, {} failed, {} unsupported; {} files added\n",
+                                 corpus.replayed, left, corpus.failed, corpus.unsupported, corpus.added);
   if (!corpus.error.empty()) line += fmt::format("  corpus: not all failures joined it: {}\n", corpus.error);
   return line;
 }
@@ -52,7 +58,8 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
       if (tally[status] > 0) json["properties"][property][std::string(to_string(status))] = tally[status];
   }
   const CampaignResult::Replays& corpus = result.corpus;
-  json["corpus"] = {{"replayed", corpus.replayed},
+  json["corpus"] = {{"files", corpus.files},
+                    {"replayed", corpus.replayed},
                     {"failed", corpus.failed},
                     {"unsupported", corpus.unsupported},
                     {"added", corpus.added}};
@@ -81,10 +88,10 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
 }
 
 std::string to_text(const CampaignOptions& options, const CampaignResult& result) {
-  std::string text = fmt::format(
-      "{} on {}: {} cases in {:.1f} s ({:.0f} a second on {} threads), seed {}",
-      result.failed + result.corpus.failed > 0 ? "FAILED" : "passed", options.kernel, result.cases, result.seconds,
-      result.seconds > 0 ? static_cast<double>(result.cases) / result.seconds : 0, result.threads, options.seed);
+  std::string text = fmt::format("{} on {}: {} cases in {:.1f} s ({:.0f} a second on {} threads), seed {}",
+                                 headline(result), options.kernel, result.cases, result.seconds,
+                                 result.seconds > 0 ? static_cast<double>(result.cases) / result.seconds : 0,
+                                 result.threads, options.seed);
   if (options.shard_count > 1) text += fmt::format(", shard {}/{}", options.shard_index, options.shard_count);
   text += fmt::format("\n  {} passed, {} failed, {} unsupported", result.passed, result.failed, result.unsupported);
   switch (result.stopped) {
@@ -94,7 +101,7 @@ std::string to_text(const CampaignOptions& options, const CampaignResult& result
       text += fmt::format("; out of time before case {}", result.first_uncovered_k);
       break;
     case Stopped::failures:
-      text += fmt::format("; stopped at {} failing cases", result.failed);
+      text += fmt::format("; stopped at {} failing cases", result.failed + result.corpus.failed);
       break;
     case Stopped::interrupted:
       text += fmt::format("; interrupted before case {}", result.first_uncovered_k);

@@ -28,9 +28,7 @@ ExitCode exit_code_of(const CampaignResult& result) {
   if (has_crash(result.statuses) || has_crash(result.corpus.statuses)) return exit_kernel_crashed;
   if (result.failed + result.corpus.failed > 0) return exit_kernel_wrong;
   if (result.stopped == Stopped::interrupted) return exit_interrupted;
-  const std::uint64_t tried = result.cases + result.corpus.replayed;
-  const bool took_none = tried == result.unsupported + result.corpus.unsupported;
-  return tried > 0 && took_none ? exit_unsupported : exit_pass;
+  return result.judged() > 0 ? exit_pass : exit_unsupported;
 }
 
 ExitCode exit_code_of(const CheckOptions& options, const CheckResult& result) {

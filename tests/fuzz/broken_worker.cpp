@@ -87,6 +87,7 @@ class Broken : public NaiveKernel {
   }
 
   std::optional<std::string> unsupported(const Case& c) const override {
+    if (word_ == "declines") return "for no reason";
     constexpr std::string_view when_asked = "_when_asked";
     if (c.problem.seqlen_k > from_ && word_.ends_with(when_asked))
       break_by(std::string_view(word_).substr(0, word_.size() - when_asked.size()));

@@ -292,6 +292,17 @@ TEST(FuzzCommand, ExitsWithZeroForTheCpuKernelAndOneForAMutant) {
   const CommandResult result = fuzz_command(options, program);
   EXPECT_EQ(result.exit_code, exit_kernel_wrong);
   EXPECT_THAT(result.text, testing::HasSubstr("attest check --kernel mutant:86-lse-in-base-2 --property "));
+  options.kernel = "broken:declines";
+  const CommandResult none = fuzz_command(options, program);
+  EXPECT_EQ(none.exit_code, exit_unsupported);
+  EXPECT_THAT(none.text, testing::StartsWith("NOTHING JUDGED on broken:declines: 200 cases"));
+  CampaignOptions last_shard = small(2);
+  last_shard.kernel = "cpu";
+  last_shard.shard_index = 3;
+  last_shard.shard_count = 4;
+  const CommandResult empty = fuzz_command(last_shard, program);
+  EXPECT_EQ(empty.exit_code, exit_unsupported) << "no case in this shard";
+  EXPECT_THAT(empty.text, testing::StartsWith("NOTHING JUDGED on cpu: 0 cases"));
   options.kernel = "cpu:tile_m=7";
   EXPECT_THROW(fuzz_command(options, program), InvalidInput);
 }

@@ -1,8 +1,11 @@
 #include "attest/fuzz/corpus.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -56,6 +59,16 @@ CorpusEntry an_entry() {
   entry.found = utc_now();
   return entry;
 }
+
+// Sleeps on some files longer than on others, so that threads are through with their shares at different times.
+class SleepyKernel : public NaiveKernel {
+ public:
+  explicit SleepyKernel(Fault fault) : NaiveKernel(fault) {}
+  RunReport run(const Case& c, const ForwardArgs& args) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(c.problem.seqlen_k % 3 == 0 ? 30 : 1));
+    return NaiveKernel::run(c, args);
+  }
+};
 
 TEST_F(CorpusTest, AnEntryReadsBackAndHasItsFailuresName) {
   const CorpusEntry entry = an_entry();
@@ -190,6 +203,65 @@ TEST_F(CorpusTest, AFileIsNoFolder) {
   EXPECT_NO_THROW(Corpus(folder_ / "new" / "deep"));
   std::ofstream(folder_ / "notes.txt") << "not an entry";
   EXPECT_NO_THROW(Corpus corpus(folder_));
+}
+
+TEST_F(CorpusTest, ALimitOfFailuresCutsReplaysAlikeForAnyNumberOfThreads) {
+  const Corpus corpus(folder_);
+  for (std::int64_t keys = 40; keys < 60; ++keys) {
+    CorpusEntry entry = an_entry();
+    entry.the_case.problem.seqlen_q = 2;
+    entry.the_case.problem.seqlen_k = keys;
+    corpus.add(entry);
+  }
+  const std::vector<Corpus::File> files = Corpus(folder_).files();
+  CampaignOptions o = options(30);
+  o.shrink.max_runs = 0;
+  const auto run = [&](int threads, std::uint64_t max_failed) {
+    o.threads = threads;
+    o.max_failed = max_failed;
+    const auto result = run_campaign([] { return std::make_unique<SleepyKernel>(Fault::lse_base_2); }, o);
+    for (const auto& file : fs::directory_iterator(folder_))  // the cases' failures joined it
+      if (std::none_of(files.begin(), files.end(), [&](const auto& f) { return f.name == file.path().filename(); }))
+        fs::remove(file.path());
+    return result;
+  };
+  for (const std::uint64_t max_failed : {7u, 22u}) {  // among the replays, and just after them
+    const CampaignResult one = run(1, max_failed), four = run(4, max_failed);
+    EXPECT_EQ(one.corpus.replayed, std::min<std::uint64_t>(max_failed, 20));
+    EXPECT_EQ(one.stopped, Stopped::failures);
+    EXPECT_EQ(one.failed + one.corpus.failed, max_failed);
+    EXPECT_EQ(four.corpus.replayed, one.corpus.replayed);
+    EXPECT_EQ(four.corpus.files, 20u);
+    EXPECT_EQ(four.corpus.statuses, one.corpus.statuses);
+    EXPECT_EQ(four.statuses, one.statuses);
+    EXPECT_EQ(four.cases, one.cases);
+    EXPECT_EQ(four.stopped, one.stopped);
+    EXPECT_EQ(four.by_property, one.by_property);
+    EXPECT_EQ(four.first_uncovered_k, one.first_uncovered_k);
+    ASSERT_EQ(four.failures.size(), one.failures.size());
+    EXPECT_EQ(four.failures[0].corpus_file, one.failures[0].corpus_file);
+    EXPECT_EQ(four.failures[0].seen, one.failures[0].seen);
+  }
+}
+
+TEST_F(CorpusTest, AReplayKeepsTheTime) {
+  const Corpus corpus(folder_);
+  for (std::int64_t keys = 0; keys < 300; keys += 3) {
+    CorpusEntry entry = an_entry();
+    entry.the_case.problem.seqlen_q = 2;
+    entry.the_case.problem.seqlen_k = keys;
+    corpus.add(entry);
+  }
+  CampaignOptions o = options(30);
+  o.threads = 1;
+  o.time_seconds = 0.3;
+  const CampaignResult result = run_campaign([] { return std::make_unique<SleepyKernel>(Fault::none); }, o);
+  EXPECT_EQ(result.stopped, Stopped::time);
+  EXPECT_GT(result.corpus.replayed, 0u);
+  EXPECT_LT(result.corpus.replayed, 100u);
+  EXPECT_EQ(result.cases, 0u);
+  EXPECT_EQ(result.first_uncovered_k, 0u);
+  EXPECT_THAT(to_text(o, result), HasSubstr(fmt::format("corpus: {} of 100 replayed", result.corpus.replayed)));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct CampaignOptions {
   std::string kernel = "cpu";  // the word in repro lines
   std::uint64_t seed = 0;
   std::uint64_t cases = 10'000;                    // of the whole campaign, all shards together
-  double time_seconds = 0;                         // start no case after this; 0: no limit
+  double time_seconds = 0;                         // start no case and no replay after this; 0: no limit
   std::uint64_t shard_index = 0, shard_count = 1;  // this shard runs k = shard_index mod shard_count
   int threads = 0;                                 // or workers; 0: one a hardware thread
   std::string corpus;                              // a folder: replayed first, and failures join it; empty: none
@@ -69,11 +69,15 @@ struct CampaignResult {
   Coverage coverage;
 
   struct Replays {
+    std::uint64_t files = 0;  // of this shard
     std::uint64_t replayed = 0, failed = 0, unsupported = 0;
     std::uint64_t added = 0;  // files
     std::string error;        // what kept a failure from joining the corpus
     Tally statuses;
   } corpus;
+
+  /// Cases and replays that the kernel took. Where there are none nothing was verified.
+  std::uint64_t judged() const { return cases + corpus.replayed - unsupported - corpus.unsupported; }
 };
 
 /// Runs in this process on `threads` threads with a kernel each. Stops on request_stop(). A kernel that crashes or

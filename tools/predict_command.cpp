@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,18 +16,10 @@
 namespace attest::tools {
 namespace {
 
-/// The file that --NAME asks for; not the one of --json.
-std::optional<OutputFile> output_of(const Flags& flags, const Results& results, std::string_view name) {
-  const auto path = flags.text(fmt::format("--{}", name));
-  if (!path) return std::nullopt;
-  const OutputFile file{*path};
-  results.refuse_same_file(name, file);
-  return file;
-}
-
 ExitCode run(const Flags& flags) {
   const Results results(flags);
-  const auto html = output_of(flags, results, "html");
+  const auto html = output_file(flags, "--html");
+  if (html) results.refuse_same_file("html", html->path());
   const Case c = read_case(flags);
   if (const auto why = unpredicted(c)) {
     fmt::print(stderr, "attest: {}\n", *why);

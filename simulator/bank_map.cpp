@@ -27,7 +27,7 @@ std::string_view name_of(Kind kind) {
     case Kind::load_staged:
       return "O read back (ld.shared)";
     case Kind::fill_bulk:
-      return "fill (TMA)";
+      return "fill (TMA, not in the total)";
     case Kind::multiply:
       return "operands (wgmma)";
   }
@@ -67,7 +67,7 @@ struct FirstReads {
 
 FirstReads first_reads(const KernelPlan& plan) {
   FirstReads reads;
-  if (plan.matrix_kind != MatrixKind::mma_sync) return reads;
+  if (plan.producer_warps != 0) return reads;
   Work work;
   work.seqlen_q = plan.tile_m;
   work.seqlen_k = plan.tile_n;
@@ -111,19 +111,22 @@ int ways_of(const std::vector<BankLane>& lanes) {
   return static_cast<int>(most);
 }
 
-TileBanks tile_banks(const KernelPlan& plan, Operand x, const std::optional<SharedAccess>& read) {
-  const SmemLayout layout = plan.layout(x);
+/// `layout`: of the tile, SmemLayout or PanelLayout. A wgmma reads 8 rows of 16 bytes at a time, as ldmatrix does.
+template <class Layout>
+TileBanks tile_in(const Layout& layout, Operand x, int rows) {
   TileBanks tile;
   tile.operand = x;
-  if (read) {
-    tile.lanes = first_group(layout, plan.base(x, 0), *read);
-  } else {
-    for (int row = 0; row < std::min(8, plan.rows(x)); ++row)
-      tile.lanes.push_back(lane_at(layout, layout.offset({row, 0}), 16));
-  }
+  for (int row = 0; row < rows; ++row) tile.first_banks.push_back(static_cast<int>(layout.offset({row, 0}) / 4 % 32));
+  for (int row = 0; row < std::min(8, rows); ++row)
+    tile.lanes.push_back({.row = row, .byte = 0, .bank = tile.first_banks[static_cast<std::size_t>(row)]});
+  return tile;
+}
+
+TileBanks tile_banks(const KernelPlan& plan, Operand x, const std::optional<SharedAccess>& read) {
+  const bool panels = plan.producer_warps != 0;
+  TileBanks tile = panels ? tile_in(plan.panel_layout(x), x, plan.rows(x)) : tile_in(plan.layout(x), x, plan.rows(x));
+  if (read) tile.lanes = first_group(plan.layout(x), plan.base(x, 0), *read);
   tile.ways = ways_of(tile.lanes);
-  for (int row = 0; row < plan.rows(x); ++row)
-    tile.first_banks.push_back(static_cast<int>(layout.offset({row, 0}) / 4 % 32));
   return tile;
 }
 

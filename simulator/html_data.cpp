@@ -76,6 +76,7 @@ Json registers_json(const SimulationReport& r) {
                              Json::array({"rows", e.rows}), Json::array({"other", e.other})})},
       {"demand", e.demand},
       {"given", r.registers_per_thread},
+      {"least", e.least},
       {"limit", e.limit},
       {"spill_words", e.spill_words}};
 }
@@ -128,6 +129,16 @@ Json lengths_json(const LengthCurve& curve) {
   return {{"points", points}, {"why_none", curve.why_none}};
 }
 
+Json kernels_json(const UnfusedCost& u) {
+  Json kernels = Json::array();
+  for (const UnfusedKernel& k : u.steps)
+    kernels.push_back({{"name", k.name},
+                       {"time_us", k.time_us},
+                       {"dram_bytes", k.dram_read_bytes + k.dram_write_bytes},
+                       {"flops", k.flops}});
+  return kernels;
+}
+
 Json device_json(const DeviceSpec& d) {
   Json fields = Json::array();
   for (const FieldOrigin& origin : d.origins)
@@ -143,12 +154,17 @@ Json device_json(const DeviceSpec& d) {
 
 Json page_data(const SimulationReport& r) {
   const BankMap planned = bank_map(r.c, r.plan, r.plan.swizzled), other = bank_map(r.c, r.plan, !r.plan.swizzled);
-  return {
-      {"predict", to_json(r)},           {"command", command_line(r.c)},
-      {"device", device_json(r.device)}, {"flow", flow_json(r, planned.traffic)},
-      {"roofs", roofs_json(r)},          {"banks", {{"planned", banks_json(planned)}, {"other", banks_json(other)}}},
-      {"registers", registers_json(r)},  {"occupancy", occupancy_json(r)},
-      {"timeline", timeline_json(r)},    {"lengths", lengths_json(length_curve(r))}};
+  return {{"predict", to_json(r)},
+          {"command", command_line(r.c)},
+          {"device", device_json(r.device)},
+          {"flow", flow_json(r, planned.traffic)},
+          {"kernels", kernels_json(r.unfused)},
+          {"roofs", roofs_json(r)},
+          {"banks", {{"planned", banks_json(planned)}, {"other", banks_json(other)}}},
+          {"registers", registers_json(r)},
+          {"occupancy", occupancy_json(r)},
+          {"timeline", timeline_json(r)},
+          {"lengths", lengths_json(length_curve(r))}};
 }
 
 }  // namespace attest

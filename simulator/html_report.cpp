@@ -12,7 +12,7 @@
 namespace attest {
 namespace {
 
-using units::bytes, units::percent, units::time;
+using units::bytes, units::time;
 
 /// Our drawing code, in the order in which it runs.
 constexpr std::string_view scripts[] = {"format", "chart",     "flow",     "busy",    "roofline", "lengths",
@@ -25,30 +25,47 @@ std::string_view part(std::string_view name) {
 }
 
 std::string case_words(const Problem& p) {
-  std::string text =
-      fmt::format("batch {}, {} heads{}, {} × {} tokens, headdim {}{}, {}", p.batch, p.nheads,
-                  p.nheads_k == p.nheads ? "" : fmt::format(" on {}", p.nheads_k), p.seqlen_q, p.seqlen_k, p.headdim,
-                  p.headdim_v == p.headdim ? "" : fmt::format("/{}", p.headdim_v), to_string(p.dtype));
+  std::string text = fmt::format(
+      "batch {}, {} head{}, {} × {} tokens, headdim {}{}, {}", p.batch, p.nheads,
+      fmt::format("{}{}", p.nheads == 1 ? "" : "s", p.nheads_k == p.nheads ? "" : fmt::format(" on {}", p.nheads_k)),
+      p.seqlen_q, p.seqlen_k, p.headdim, p.headdim_v == p.headdim ? "" : fmt::format("/{}", p.headdim_v),
+      to_string(p.dtype));
   if (p.causal != Causal::none) text += fmt::format(", causal {}", to_string(p.causal));
   if (p.window_left >= 0 || p.window_right >= 0) text += fmt::format(", window {},{}", p.window_left, p.window_right);
   return text;
+}
+
+std::string page_time(double us) {
+  std::string text = time(us);
+  if (text.ends_with("us")) text.replace(text.size() - 2, 1, "µ");
+  return text;
+}
+
+/// The bound in words.
+std::string_view binding(std::string_view bound) {
+  constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {"tensor", "the tensor cores"},
+      {"exp", "exponentials"},
+      {"issue", "instruction issue"},
+      {"latency", "latency: no resource comes near its peak"}};
+  for (const auto& [name, text] : words)
+    if (bound == name) return text;
+  return bound;
 }
 
 std::string headline(const SimulationReport& r) {
   const double moved = r.dram_read_bytes + r.dram_write_bytes;
   const double unfused = r.unfused.dram_read_bytes + r.unfused.dram_write_bytes;
   if (r.cycles == 0) return "There is nothing to compute: no query sees a key, and no kernel time is predicted.";
-  std::string text = fmt::format(
-      "{}, {}. ", time(r.time_us),
-      r.bound == "latency" ? "with no resource near its peak: latency binds" : fmt::format("bound by {}", r.bound));
+  std::string text = fmt::format("{}, bound by {}. ", page_time(r.time_us), binding(r.bound));
   text += fmt::format("{} through DRAM", bytes(moved));
-  if (r.compulsory_bytes > 0)
-    text += fmt::format(": {:.2f} × the compulsory {}", moved / r.compulsory_bytes, bytes(r.compulsory_bytes));
+  if (r.walk.dirty_bytes_left >= 0.01 * moved)
+    text += fmt::format(" ({} more still in L2 at the end)", bytes(r.walk.dirty_bytes_left));
+  text += fmt::format(", {} compulsory", bytes(r.compulsory_bytes));
   if (unfused > 0)
-    text += fmt::format(", {} {} than the {} of unfused attention", percent(std::abs(r.hbm_reduction_vs_unfused)),
-                        r.hbm_reduction_vs_unfused >= 0 ? "less" : "more", bytes(unfused));
-  text += r.unfused_speedup >= 1 ? fmt::format(", which takes {:.1f} × as long.", r.unfused_speedup)
-                                 : fmt::format(", which takes {} of the time.", percent(r.unfused_speedup));
+    text += fmt::format("; unfused attention moves {}, {:.1f} × as many, and takes {:.1f} × as long", bytes(unfused),
+                        unfused / std::max(moved, 1.0), r.unfused_speedup);
+  text += ".";
   return text;
 }
 

@@ -42,6 +42,17 @@ function powers([low, high], base, most) {
   return d3.range(first, last + 1, every).map((e) => Math.pow(base, e));
 }
 
+/// Round values in a logarithmic domain: whole powers, and where those are too few, what stands between them.
+function rounds(domain, base, most) {
+  const whole = powers(domain, base, most);
+  if (whole.length >= 3) return whole;
+  const first = Math.pow(base, Math.floor(Math.log(domain[0]) / Math.log(base)));
+  const between = (steps) => d3.merge(d3.range(0, 4).map((e) => steps.map((s) => s * first * Math.pow(base, e))))
+    .filter((v) => v >= domain[0] && v <= domain[1]);
+  const few = between([1, 2, 5].filter((s) => s < base)), all = few.length >= 3 ? few : between(d3.range(1, base, base < 10 ? 0.5 : 1));
+  return all.filter((_, i) => i % Math.ceil(all.length / most) === 0);
+}
+
 /// Axes with a faint grid; `box` is the plot's {left, top, width, height}.
 function axes(svg, box, x, y, { xTicks, yTicks, xFormat, yFormat, xLabel, yLabel }) {
   const e = em();
@@ -55,5 +66,5 @@ function axes(svg, box, x, y, { xTicks, yTicks, xFormat, yFormat, xLabel, yLabel
   xTicks.forEach((t) => textAt(svg, x(t), box.top + box.height + 1.1 * e, xFormat(t), { cls: "soft" }));
   yTicks.forEach((t) => textAt(svg, box.left - 0.4 * e, y(t) + 0.25 * e, yFormat(t), { anchor: "end", cls: "soft" }));
   textAt(svg, box.left + box.width, box.top + box.height + 2.3 * e, xLabel, { anchor: "end", cls: "soft" });
-  textAt(svg, 0, box.top - 0.7 * e, yLabel, { anchor: "start", cls: "soft" });
+  textAt(svg, 0, box.top - 1.2 * e, yLabel, { anchor: "start", cls: "soft" });
 }

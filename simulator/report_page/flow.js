@@ -62,6 +62,6 @@ function drawFlow() {
     const label = (way.least ? "\u2265\u202f" : "") + bytes(first);
     const above = y - Math.max(a, b) - 0.35 * e;
     textAt(g, (x0 + x1) / 2, above, arrow === "\u2192" ? label + "\u202f" + arrow : arrow + "\u202f" + label);
-    if (apart) textAt(g, (x0 + x1) / 2, y + Math.max(a, b) + 0.95 * e, `SMs ask ${bytes(last)}`, { cls: "soft" });
+    if (apart && x1 - x0 > 8 * e) textAt(g, (x0 + x1) / 2, y + Math.max(a, b) + 0.95 * e, `SMs ask ${bytes(last)}`, { cls: "soft" });
   }
 }

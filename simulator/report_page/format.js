@@ -10,7 +10,8 @@ const time = (us) => scaled(us, 1000, ["\u00b5s", "ms", "s"]);
 const count = (x, unit = "") => scaled(x, 1000, ["", "k", "M", "G", "T", "P"].map((prefix) => prefix + unit));
 const flopRate = (x) => scaled(x, 1000, ["", "k", "M", "G", "T", "P"].map((prefix) => prefix + "FLOP/s"));
 const byteRate = (x) => scaled(x, 1000, ["", "k", "M", "G", "T"].map((prefix) => prefix + "B/s"));
-const percent = (x) => (100 * x).toFixed(Math.abs(x) < 0.0995 && x !== 0 ? 1 : 0) + "%";
+const intensity = (x) => (x >= 100 ? grouped(Math.round(x)) : x.toPrecision(2));
+const percent = (x) => (x > 0 && x < 0.0005 ? "< 0.1" : (100 * x).toFixed(Math.abs(x) < 0.0995 && x !== 0 ? 1 : 0)) + "%";
 const brief = (text) => text.replace(/\.0+(?=\D)/, "");  // of a round figure on an axis
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const grouped = d3.format(",");

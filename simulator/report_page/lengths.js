@@ -21,14 +21,14 @@ function drawLengths() {
 
   function draw(title, format, series) {
     chart(panels.append("div"), title + " against sequence length", (svg, width) => {
-      const e = em(), box = { left: 4.8 * e, top: 2.2 * e, width: width - 6 * e, height: 12 * e };
+      const e = em(), box = { left: 4.8 * e, top: 2.6 * e, width: width - 6 * e, height: 12 * e };
       const lengths = points.map((q) => q.seqlen_k);
       const values = d3.merge(series.map(([field]) => points.map((q) => q[field]))).filter((v) => v > 0);
       const yDomain = [d3.min(values) / 1.6, d3.max(values) * 1.6];
       const x = d3.scale.log().base(2).domain([d3.min(lengths) / 1.15, d3.max(lengths) * 1.15]).range([box.left, box.left + box.width]);
       const y = d3.scale.log().domain(yDomain).range([box.top + box.height, box.top]);
       const every = Math.ceil(lengths.length * 3.2 * e / box.width);
-      const yTicks = title === "Time" ? powers(yDomain, 10, 6) : powers(yDomain, 4, 6);
+      const yTicks = title === "Time" ? rounds(yDomain, 10, 6) : rounds(yDomain, 4, 6);
       axes(svg, box, x, y, { xTicks: lengths.filter((_, i) => i % every === 0), yTicks, xFormat: tokens, yFormat: (v) => brief(format(v)),
         xLabel: square ? "tokens" : "keys", yLabel: title });
       series.forEach(([field, color, dash]) => {

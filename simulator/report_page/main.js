@@ -1,4 +1,4 @@
-[drawCards, drawFlow, drawBusy, drawRoofline, drawLengths, drawBanks, drawRegisters, drawOccupancy, drawTimeline,
+[drawCards, drawFlow, drawBusy, drawKernels, drawRoofline, drawLengths, drawBanks, drawRegisters, drawOccupancy, drawTimeline,
  drawFigures, drawEstimates].forEach((draw) => draw());
 drawAll();
 document.documentElement.dataset.drawn = charts.length;

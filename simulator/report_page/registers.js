@@ -4,14 +4,16 @@ function drawRegisters() {
   const shades = { O: "#0072b2", S: "#009e73", Q: "#e69f00", rows: "#cc79a7", other: "#8c959f" };
   const holds = { O: "accumulators of O", S: "accumulators of S, then P", Q: "fragments of Q", rows: "maximum and sum of each row",
     other: "addresses, fragments in flight, temporaries" };
-  const parts = r.parts.filter(([, n]) => n > 0);
-  const spill = 4 * r.spill_words;
+  // Beside what the tiles take, a compiler that lacks room makes do with less, and the one that made the plan with what it had.
+  const held = d3.sum(r.parts.filter(([name]) => name !== "other"), ([, n]) => n);
+  const other = r.known ? Math.max(0, r.given - held) : Math.max(r.least, Math.min(r.demand, r.limit)) - held;
+  const parts = r.parts.map(([name, n]) => [name, name === "other" ? other : n]).filter(([, n]) => n > 0);
+  const needed = held + other, spill = 4 * r.spill_words;
   say("registers", `${r.given} a thread${r.known ? ", as its compiler made it" : ", estimated"}, of at most ${r.limit}; ` +
-    (spill > 0 ? `${bytes(spill)} a thread are spilled in each key tile.` : "nothing is spilled.") +
-    (r.known ? " The parts below are what the estimate would ask for." : ""));
+    (spill > 0 ? `${bytes(spill)} a thread are spilled in each key tile.` : "nothing is spilled."));
   legend("registers", parts.map(([name, n]) => ({ color: shades[name], text: `${n} ${holds[name]}` })));
   chart(section("registers").select(".chart"), "Registers of a thread by what they hold", (svg, width) => {
-    const e = em(), top = 2 * e, height = 2.6 * e, most = Math.max(r.limit, r.demand) * 1.04;
+    const e = em(), top = 2 * e, height = 2.6 * e, most = Math.max(r.limit, needed) * 1.04;
     const x = d3.scale.linear().domain([0, most]).range([0, width]);
     let from = 0;
     svg.append("rect").attr({ x: 0, y: top, width: x(r.limit), height, fill: "#eaeef2" });
@@ -25,11 +27,12 @@ function drawRegisters() {
     });
     svg.append("line").attr({ x1: x(r.limit), x2: x(r.limit), y1: top - 0.4 * e, y2: top + height + 0.4 * e, stroke: colors.bad, "stroke-width": 2.5 });
     textAt(svg, x(r.limit), top - 0.7 * e, `limit ${r.limit}`, { anchor: "end", width });
-    if (r.demand > r.limit)
-      svg.append("rect").attr({ x: x(r.limit), y: top, width: x(r.demand) - x(r.limit), height, fill: colors.bad, "fill-opacity": 0.45 })
-        .append("title").text(`${r.demand - r.limit} registers more than there are`);
-    const below = `${r.demand} asked for` + (r.demand > r.limit ? `, ${r.demand - r.limit} too many: ${r.spill_words} words spilled` : "");
-    textAt(svg, x(r.demand), top + height + 1.2 * e, below, { anchor: "end", cls: "soft", width });
+    if (needed > r.limit)
+      svg.append("rect").attr({ x: x(r.limit), y: top, width: x(needed) - x(r.limit), height, fill: colors.bad, "fill-opacity": 0.45 })
+        .append("title").text(`${needed - r.limit} registers more than there are`);
+    const below = r.known ? `${r.given} given` : `${r.demand} asked for, ${r.least} needed at least`;
+    const lacking = needed > r.limit ? `, ${needed - r.limit} too many: ${r.spill_words} words spilled a key tile` : "";
+    textAt(svg, x(needed), top + height + 1.2 * e, below + lacking, { anchor: "end", cls: "soft", width });
     return top + height + 1.8 * e;
   });
 }

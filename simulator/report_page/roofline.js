@@ -18,15 +18,17 @@ function drawRoofline() {
     { name: "L2", speed: roofs.l2_bytes_per_second, dash: "6 4" },
   ];
   const first = points[0], ridge = peak / slopes[0].speed;
-  say("roofline", `The fused kernel computes ${first.intensity.toFixed(first.intensity < 10 ? 1 : 0)} FLOP for each byte of ` +
-    `DRAM, ${first.intensity < ridge ? "left" : "right"} of the ridge at ${ridge.toFixed(0)}: ` +
+  say("roofline", `The fused kernel computes ${intensity(first.intensity)} FLOP for each byte of ` +
+    `DRAM, ${first.intensity < ridge ? "left" : "right"} of the ridge at ${intensity(ridge)}: ` +
     (first.intensity < ridge ? "DRAM would bind before the matrix unit. " : "DRAM is not what limits it. ") +
     "Only pairs that the mask leaves count. Both axes are logarithmic.");
   legend("roofline", points.map((p) => ({ color: p.hollow ? "#fff" : p.color, kind: "round",
-    text: `${p.text}: ${p.intensity.toFixed(1)} FLOP/B, ${flopRate(p.rate)}` })));
+    text: `${p.text}: ${intensity(p.intensity)} FLOP/B, ${flopRate(p.rate)}` })).concat(
+    // too near the highest roof for a label of their own
+    roofs.tensor.filter((t) => t.flops_per_second < peak).map((t) => ({ color: "#8c959f", kind: "line", text: `${t.name}: ${flopRate(t.flops_per_second)}` }))));
 
   chart(section("roofline").select(".chart"), "Roofline", (svg, width) => {
-    const e = em(), box = { left: 4.2 * e, top: 2.2 * e, width: width - 6 * e, height: 15 * e };
+    const e = em(), box = { left: 4.2 * e, top: 2.6 * e, width: width - 6 * e, height: 15 * e };
     const decade = (x, up) => Math.pow(10, up ? Math.ceil(Math.log10(x) + 0.1) : Math.floor(Math.log10(x) - 0.1));
     const xDomain = [decade(Math.min(d3.min(points, (p) => p.intensity), ridge / 30), false),
                      decade(Math.max(d3.max(points, (p) => p.intensity), ridge), true)];
@@ -58,13 +60,12 @@ function drawRoofline() {
       const start = x(Math.max(xDomain[0], t.flops_per_second / d3.max(slopes, (s) => s.speed))), at = y(t.flops_per_second);
       svg.append("line").attr({ x1: start, x2: x(xDomain[1]), y1: at, y2: at, stroke: colors.ink, "stroke-width": 1.5,
         "stroke-opacity": highest ? 1 : 0.5 });
-      const ridgeEnd = x(t.flops_per_second / slopes[0].speed);  // right of DRAM's own roof
-      labelAt(Math.max(start, highest ? start : ridgeEnd), at, x(xDomain[1]), at, `${t.name} ${flopRate(t.flops_per_second)}`, !highest);
+      if (highest) textAt(svg, x(xDomain[1]), at - 0.4 * e, `${t.name} ${flopRate(t.flops_per_second)}`, { anchor: "end", cls: "halo", width });
     });
     points.forEach((p) => {
       const dot = svg.append("circle").attr({ cx: x(p.intensity), cy: y(p.rate), r: 0.42 * e, fill: p.hollow ? "#fff" : p.color,
         stroke: p.color, "stroke-width": 2.5 });
-      tip(dot, `${p.text}: ${p.intensity.toFixed(1)} FLOP/B, ${flopRate(p.rate)}`);
+      tip(dot, `${p.text}: ${intensity(p.intensity)} FLOP/B, ${flopRate(p.rate)}`);
     });
     return box.top + box.height + 2.8 * e;
   });

@@ -103,7 +103,9 @@ TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
   predict("known.html",
           words("--plan fa2 --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device h200"));
   predict("odd.html", words("--nheads 3 --seqlen-q 1 --seqlen-k 100000 --headdim 33 --dtype fp32 --device rtx4090"));
-  for (const json& page : seen(folder, {"long.html", "known.html", "odd.html"})) {
+  predict("bulk.html",
+          words("--plan fa3 --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 64 --device h200"));
+  for (const json& page : seen(folder, {"long.html", "known.html", "odd.html", "bulk.html"})) {
     SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), page["place"].get<std::string>()));
     expect_whole(page);
     const json& sections = page["sections"];
@@ -112,6 +114,7 @@ TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
       EXPECT_GE(sections[id]["marks"], 3) << id;  // of the barest chart
       EXPECT_GE(sections[id]["titles"], 3) << id;
     }
+    EXPECT_EQ(sections["busy"]["charts"], 2);
     EXPECT_EQ(sections["lengths"]["charts"], 2);
     EXPECT_EQ(sections["banks"]["charts"], 4);
     EXPECT_GE(sections["figures"]["rows"], 20);

@@ -69,6 +69,15 @@ TEST(BankMap, NamesTheBytesThatALaneReadsWhereverTheyLie) {
       }
 }
 
+TEST(BankMap, PanelsOfBulkCopiesAreFreeOfConflictsOnlySwizzled) {
+  const Case c = of_headdim(128);
+  const KernelPlan plan = plan_named("fa3", c, load_device("h100"));
+  for (const Operand x : {Operand::q, Operand::k, Operand::v}) {
+    EXPECT_EQ(tile(bank_map(c, plan, true), x).ways, 1);
+    EXPECT_EQ(tile(bank_map(c, plan, false), x).ways, 8);
+  }
+}
+
 TEST(BankMap, KindsAreTheWavefrontsOfTheWholeCase) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp32}) {
     const Case c = of_headdim(64, dtype);

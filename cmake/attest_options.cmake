@@ -17,7 +17,8 @@ add_library(attest_flags INTERFACE)
 target_compile_options(attest_flags INTERFACE -march=x86-64-v3 -Wall -Wextra -Wshadow -Wno-unused-parameter
                                               -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
 if(ATTEST_WERROR)
-  target_compile_options(attest_flags INTERFACE -Werror)
+  target_compile_options(attest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+                                                $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(ATTEST_SANITIZE)
   target_compile_options(attest_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined

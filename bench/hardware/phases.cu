@@ -1,0 +1,147 @@
+#include "device.h"
+#include "phases.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kChunkBytes = 4096;
+constexpr int kThreadsAChunk = kChunkBytes / 16;
+constexpr int kChunksAStep = kThreads / kThreadsAChunk;
+
+struct PhaseList {
+  Phase phase[kMostPhases];
+  int count = 0;
+};
+
+struct Worker {
+  int rank = -1;  // -1: takes no part
+  int of = 1;
+};
+
+__device__ Worker worker_of(const Phase& phase, const SmPlace& place, int sm, int sms, int sms_of_side0) {
+  const int of_side = place.side == 0 ? sms_of_side0 : sms - sms_of_side0;
+  switch (phase.workers) {
+    case Workers::split:
+      return {sm, sms};
+    case Workers::both_sides:
+      return {place.rank_of_side, of_side};
+    case Workers::side0:
+      return {place.side == 0 ? place.rank_of_side : -1, of_side};
+    case Workers::side1:
+      return {place.side == 1 ? place.rank_of_side : -1, of_side};
+  }
+  return {};
+}
+
+__device__ std::uint8_t* address(const Phase& phase, std::uint8_t* buffer, std::int64_t chunk, int offset) {
+  if (phase.pages != nullptr) return buffer + static_cast<std::int64_t>(phase.pages[chunk]) * kChunkBytes + offset;
+  const std::int64_t x = chunk * kChunkBytes + offset;
+  return buffer + phase.base + x / phase.row_bytes * phase.row_stride + x % phase.row_bytes;
+}
+
+__device__ int sum_of(int4 v) { return v.x + v.y + v.z + v.w; }
+
+__global__ void __launch_bounds__(kThreads, 1) probe_phases(PhaseList list, std::uint8_t* buffer, const SmPlace* sms,
+                                                            int sms_of_side0, unsigned* arrived, int* sink) {
+  unsigned generation = 0;
+  const int sm = static_cast<int>(sm_id());
+  const int lane_chunk = static_cast<int>(threadIdx.x) / kThreadsAChunk;
+  const int offset = static_cast<int>(threadIdx.x) % kThreadsAChunk * 16;
+  int sum = 0;
+  for (int p = 0; p < list.count; ++p) {
+    const Phase& phase = list.phase[p];
+    if (phase.op == PhaseOp::spin) {
+      const std::uint64_t end = global_time_ns() + 1000ull * static_cast<unsigned>(phase.microseconds);
+      while (global_time_ns() < end) __nanosleep(500);
+    }
+    const Worker worker = worker_of(phase, sms[sm], sm, static_cast<int>(gridDim.x), sms_of_side0);
+    const std::int64_t chunks = phase.bytes / kChunkBytes;
+    for (int round = 0; round < phase.rounds; ++round) {
+      if (worker.rank >= 0) {
+        const int rank = (worker.rank + round * phase.rotate) % worker.of;
+        for (std::int64_t c = static_cast<std::int64_t>(rank) * kChunksAStep + lane_chunk; c < chunks;
+             c += static_cast<std::int64_t>(worker.of) * kChunksAStep) {
+          int4* at = reinterpret_cast<int4*>(address(phase, buffer, c, offset));
+          if (phase.op == PhaseOp::read) {
+            sum += sum_of(__ldcg(at));
+          } else {
+            __stcg(at, make_int4(round, p, static_cast<int>(c), offset));
+            for (std::int64_t r = 0; r < phase.reads_a_write; ++r)
+              sum += sum_of(__ldcg(reinterpret_cast<const int4*>(
+                  buffer + phase.read_base + (c * phase.reads_a_write + r) * kChunkBytes + offset)));
+          }
+        }
+      }
+      grid_barrier(arrived, generation, gridDim.x);
+    }
+  }
+  if (sum == 0x7fffffff) *sink = sum;
+}
+
+constexpr int kSpillThreads = 128;
+constexpr int kSpillCtas = 264;
+constexpr int kTileBytes = 32 * 1024;
+constexpr int kMostWords = 16;
+
+template <bool Local>
+__device__ int walk_and_spill(const SpillWalk& walk, const std::uint8_t* buffer, std::uint8_t* spilled) {
+  const int tiles = static_cast<int>(walk.shared_bytes / walk.groups / kTileBytes);
+  const int group = static_cast<int>(blockIdx.x) * walk.groups / kSpillCtas;
+  const std::uint8_t* head = buffer + static_cast<std::int64_t>(group) * tiles * kTileBytes;
+  const std::int64_t place_bytes = static_cast<std::int64_t>(walk.words) * kSpillThreads * 4;
+  volatile int local[kMostWords];
+  int sum = 0;
+  for (int step = 0; step < tiles * walk.rounds; ++step) {
+    const int4* tile = reinterpret_cast<const int4*>(head + static_cast<std::int64_t>(step % tiles) * kTileBytes);
+#pragma unroll
+    for (int i = 0; i < kTileBytes / 16 / kSpillThreads; ++i)
+      sum += sum_of(__ldcg(tile + i * kSpillThreads + threadIdx.x));
+    const int place = step / walk.hold % walk.places;
+    int* words =
+        reinterpret_cast<int*>(spilled + (static_cast<std::int64_t>(blockIdx.x) * walk.places + place) * place_bytes);
+    for (int w = 0; w < walk.words; ++w) {
+      if constexpr (Local)
+        local[w] = sum + w;
+      else
+        __stcg(words + w * kSpillThreads + threadIdx.x, sum + w);
+    }
+    __syncthreads();  // as a kernel's tile loop does: the warps of a CTA stay in one tile
+  }
+  if constexpr (Local) sum += local[sum & (kMostWords - 1)];
+  return sum;
+}
+
+__global__ void __launch_bounds__(kSpillThreads, 2)
+    probe_spill(SpillWalk walk, const std::uint8_t* buffer, std::uint8_t* spilled, int* sink) {
+  const int sum =
+      walk.local ? walk_and_spill<true>(walk, buffer, spilled) : walk_and_spill<false>(walk, buffer, spilled);
+  if (sum == 0x7fffffff) *sink = sum;
+}
+
+}  // namespace
+
+void run_phases(const std::vector<Phase>& phases, std::uint8_t* buffer, const std::vector<SmPlace>& sms) {
+  PhaseList list;
+  for (const Phase& phase : phases) list.phase[list.count++] = phase;
+  int side0 = 0;
+  for (const SmPlace& place : sms) side0 += place.side == 0 ? 1 : 0;
+  const DeviceArray<SmPlace> places(sms);
+  const DeviceArray<unsigned> arrived(1);
+  const DeviceArray<int> sink(1);
+  check(cudaFuncSetAttribute(probe_phases, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+  probe_phases<<<static_cast<unsigned>(sms.size()), kThreads, kSmemOneCtaAnSm>>>(list, buffer, places.data(), side0,
+                                                                                 arrived.data(), sink.data());
+  check(cudaGetLastError());
+  check(cudaDeviceSynchronize());
+}
+
+void run_spill(const SpillWalk& walk, std::uint8_t* buffer, std::int64_t spill_base) {
+  const DeviceArray<int> sink(1);
+  check(cudaFuncSetAttribute(probe_spill, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemTwoCtasAnSm));
+  probe_spill<<<kSpillCtas, kSpillThreads, kSmemTwoCtasAnSm>>>(walk, buffer, buffer + spill_base, sink.data());
+  check(cudaGetLastError());
+  check(cudaDeviceSynchronize());
+}
+
+}  // namespace attest::hardware

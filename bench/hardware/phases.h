@@ -1,0 +1,55 @@
+// A kernel made of phases: every SM writes, reads or waits, with a grid barrier after each round, so that traffic can
+// be attributed. Reads and writes move 16 bytes a thread and bypass L1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "placement.h"
+
+namespace attest::hardware {
+
+enum class PhaseOp { read, write, spin };
+
+/// Who moves what: the chunks dealt out to all SMs once, to the SMs of each side (so both sides read everything), or to
+/// one side alone.
+enum class Workers { split, both_sides, side0, side1 };
+
+/// `bytes` of data in 4 KiB chunks, `rounds` times. Byte x of the data lies at base + x / row_bytes * row_stride + x %
+/// row_bytes; or, where `pages` is set, chunk i is page pages[i] of the buffer.
+struct Phase {
+  PhaseOp op = PhaseOp::read;
+  Workers workers = Workers::split;
+  std::int64_t bytes = 0;
+  std::int64_t base = 0;
+  std::int64_t row_bytes = 4096;
+  std::int64_t row_stride = 4096;
+  const std::uint32_t* pages = nullptr;
+  int rounds = 1;
+  int rotate = 0;                  ///< in round r a worker takes the chunks of the one r * rotate before it
+  int microseconds = 0;            ///< of spin
+  std::int64_t reads_a_write = 0;  ///< chunks read from `read_base` after each chunk written
+  std::int64_t read_base = 0;
+};
+
+inline constexpr int kMostPhases = 4;
+
+/// Runs the phases as one kernel, `probe_phases`, one CTA an SM.
+void run_phases(const std::vector<Phase>& phases, std::uint8_t* buffer, const std::vector<SmPlace>& sms);
+
+/// FA2's spill: 264 CTAs of 128 threads, two an SM, walk `steps` key tiles of 32 KiB out of a range of `shared_bytes`,
+/// and at each step each thread stores `words` 4-byte words of its own, 128 bytes a warp instruction.
+struct SpillWalk {
+  std::int64_t shared_bytes = 0;
+  int groups = 1;  ///< the range is cut into that many heads; consecutive CTAs share one
+  int rounds = 4;  ///< times each head is walked
+  int words = 14;
+  int places = 1;      ///< the words go to that many places in turn, as a CTA's successors take other warp slots
+  int hold = 1;        ///< steps in one place
+  bool local = false;  ///< through local memory (always the same place), instead of global stores
+};
+
+/// Runs it as the kernel `probe_spill`. The shared range is at `buffer`, the spilled words from `spill_base` on.
+void run_spill(const SpillWalk& walk, std::uint8_t* buffer, std::int64_t spill_base);
+
+}  // namespace attest::hardware

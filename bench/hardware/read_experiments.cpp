@@ -1,0 +1,65 @@
+#include "experiments.h"
+#include "page_lists.h"
+#include "phases.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr int kRounds = 5;
+
+// The bytes `rounds` times, in step.
+Phase cyclic(Workers workers, int size, const std::uint32_t* pages = nullptr) {
+  return {.workers = workers, .bytes = size * kMiB, .pages = pages, .rounds = kRounds};
+}
+
+void cyclic_read(const Bench& bench) {
+  const PageList pages4(scattered_pages(bench.homes.size(), 1));
+  const PageList pages16(scattered_pages(bench.homes.size(), 4));
+  const PageList home0(pages_of_home(bench.homes, 0));
+  const PageList home1(pages_of_home(bench.homes, 1));
+  const auto row = [&](const char* who, const char* layout, int size, Phase phase) {
+    bench.row(who, layout, size, kRounds, phase.rotate);
+    run_phases({phase}, bench.buffer, bench.sms);
+  };
+  for (const int size : {16, 20, 22, 24, 26, 28, 29, 30, 31, 32, 34, 36, 40}) {
+    row("both_sides", "contiguous", size, cyclic(Workers::both_sides, size));
+    row("both_sides", "random_4k", size, cyclic(Workers::both_sides, size, pages4.data()));
+    row("both_sides", "random_16k", size, cyclic(Workers::both_sides, size, pages16.data()));
+    row("side0", "contiguous", size, cyclic(Workers::side0, size));
+    row("side0", "random_4k", size, cyclic(Workers::side0, size, pages4.data()));
+    row("side0", "home0", size, cyclic(Workers::side0, size, home0.data()));
+    row("side0", "home1", size, cyclic(Workers::side0, size, home1.data()));
+  }
+  for (const int size : {24, 32, 40, 48, 56, 64}) {
+    for (const int rotate : {0, 37}) {
+      Phase contiguous = cyclic(Workers::split, size);
+      Phase random = cyclic(Workers::split, size, pages4.data());
+      contiguous.rotate = random.rotate = rotate;
+      row("split", "contiguous", size, contiguous);
+      row("split", "random_4k", size, random);
+    }
+  }
+}
+
+void strided_read(const Bench& bench) {
+  const auto row = [&](int row_bytes, int row_stride, int size) {
+    bench.row(row_bytes, row_stride, size, kRounds);
+    Phase phase = cyclic(Workers::both_sides, size);
+    phase.row_bytes = row_bytes;
+    phase.row_stride = row_stride;
+    run_phases({phase}, bench.buffer, bench.sms);
+  };
+  for (const int stride : {512, 1024, 2048, 4096, 8192, 16384})
+    for (const int size : {16, 20, 24, 28, 32}) row(256, stride, size);
+  for (const int stride : {2048, 4096, 8192})
+    for (const int size : {16, 24, 32}) row(128, stride, size);
+}
+
+}  // namespace
+
+std::vector<Experiment> read_experiments() {
+  return {{"cyclic_read", "who,layout,mib,rounds,rotate", cyclic_read},
+          {"strided_read", "row_bytes,row_stride,mib,rounds", strided_read, 2304 * kMiB}};
+}
+
+}  // namespace attest::hardware

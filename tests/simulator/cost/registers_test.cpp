@@ -77,15 +77,19 @@ struct Errors {
   }
 };
 
-void hold_to_compiler(const std::string& name, const char* device_name, int at_least) {
+struct Comparison {
+  Errors looked_at, kept_back, all, with_room, near_limit, elsewhere;
+};
+
+/// Prints every row and returns the errors by part.
+Comparison compare(const std::string& name, const char* device_name) {
   const DeviceSpec device = load_device(device_name);
-  const std::vector<Compiled> rows = read_compiled(name);
-  Errors looked_at, kept_back, all, with_room, near_limit;
+  Comparison c;
   fmt::print(
       "{}\nheaddim tile    warps stages Q CTAs | registers predicted error | stack bytes predicted | stores "
       "predicted\n",
       name);
-  for (const Compiled& row : rows) {
+  for (const Compiled& row : read_compiled(name)) {
     const KernelPlan& p = row.plan;
     const RegisterEstimate e = estimate_registers(p, device, row.bounds);
     fmt::print("{:>7} {:>3}x{:<3} {:>5} {:>6} {:>1} {:>4} | {:>9} {:>9} {:>4.0f}% | {:>11} {:>9} | {:>6} {:>9}{}\n",
@@ -93,27 +97,62 @@ void hold_to_compiler(const std::string& name, const char* device_name, int at_l
                row.bounds.min_ctas_per_sm, row.registers, e.registers_per_thread,
                100.0 * (e.registers_per_thread - row.registers) / row.registers, row.stack_bytes, 4 * e.stack_words,
                row.store_bytes, 4 * e.spill_words, row.held_back ? "  held back" : "");
-    all.add(row, e);
-    (row.held_back ? kept_back : looked_at).add(row, e);
-    if (e.demand < e.limit) with_room.add(row, e);
-    if (std::abs(e.least - e.limit) <= 32) near_limit.add(row, e);
+    c.all.add(row, e);
+    (row.held_back ? c.kept_back : c.looked_at).add(row, e);
+    if (e.demand < e.limit) c.with_room.add(row, e);
+    (std::abs(e.least - e.limit) <= 32 ? c.near_limit : c.elsewhere).add(row, e);
   }
-  looked_at.print("looked at");
-  kept_back.print("held back");
-  with_room.print("all, where it has room");
-  near_limit.print("all, within 32 of the limit");
-  all.print("all");
-  EXPECT_GE(all.rows, at_least);
-  EXPECT_GE(kept_back.rows, at_least / 4);
-  for (const Errors* part : {&all, &kept_back}) {
-    EXPECT_LT(part->registers / part->rows, 0.08);
-    EXPECT_LE(part->wrong, part->rows / 20);
-  }
-  EXPECT_LT(with_room.registers / with_room.rows, 0.08);
+  c.looked_at.print("looked at");
+  c.kept_back.print("held back");
+  c.with_room.print("all, where it has room");
+  c.near_limit.print("all, within 32 of the limit");
+  c.elsewhere.print("all, further from it");
+  c.all.print("all");
+  return c;
 }
 
 // bench/hardware/registers/compile_grid.py wrote it.
-TEST(Registers, AgreeWithTheCompilerOnSm80) { hold_to_compiler("registers_sm80.csv", "a100", 80); }
+TEST(Registers, AgreeWithTheCompilerOnSm80) {
+  const Comparison c = compare("registers_sm80.csv", "a100");
+  EXPECT_GE(c.all.rows, 80);
+  EXPECT_GE(c.kept_back.rows, 25);
+  for (const Errors* part : {&c.all, &c.kept_back}) {
+    EXPECT_LT(part->registers / part->rows, 0.08);
+    EXPECT_LE(part->wrong, part->rows / 20);
+  }
+  EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
+}
+
+// No mechanism was chosen by this file. Near the limit sm_90's compiler parks a few words where sm_80's does not: see
+// docs/simulator.md.
+TEST(Registers, AgreeWithTheCompilerOnSm90) {
+  const Comparison c = compare("registers_sm90.csv", "h100");
+  EXPECT_GE(c.all.rows, 80);
+  EXPECT_LT(c.all.registers / c.all.rows, 0.08);
+  EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
+  EXPECT_LE(c.elsewhere.wrong, c.elsewhere.rows / 20);
+}
+
+// By hand: (65536 - 128 * 24) / 256 and / 384, in steps of 8; 65536 / 384 at launch.
+TEST(Registers, ProducersGiveTheirsToConsumers) {
+  const DeviceSpec h100 = load_device("h100");
+  KernelPlan plan = plan_of(128, 128, 128, 8, 2);
+  plan.matrix_kind = MatrixKind::wgmma, plan.copy_kind = CopyKind::tma, plan.producer_warps = 4;
+  const RegisterEstimate two = estimate_registers(plan, h100);
+  EXPECT_EQ(two.limit, 240);
+  EXPECT_EQ(two.registers_per_thread, 168);
+  EXPECT_EQ(two.output, 64);
+  EXPECT_EQ(two.scores, 64);
+  EXPECT_EQ(two.query, 0);
+  EXPECT_EQ(two.probabilities, 32);
+  EXPECT_EQ(two.stack_words, 0);
+  plan.tile_m = 192, plan.num_warps = 12;
+  EXPECT_EQ(estimate_registers(plan, h100).limit, 160);
+  EXPECT_GT(estimate_registers(plan, h100).stack_words, 0);  // 64 + 64 + 32 + 4 do not go into 160
+  plan.p_in_smem = true;
+  EXPECT_EQ(estimate_registers(plan, h100).probabilities, 0);
+  EXPECT_EQ(estimate_registers(plan, h100).stack_words, 0);
+}
 
 TEST(Registers, CtasThatShareAnSmLowerTheLimit) {
   const DeviceSpec a100 = load_device("a100");

@@ -12,14 +12,15 @@ struct LaunchBounds {
 
 /// Registers that a plan's forward needs, by what they hold. 32-bit words a thread.
 struct RegisterEstimate {
-  int output = 0;  // accumulators of O
-  int scores = 0;  // accumulators of S, which P is packed from
-  int query = 0;   // Q's fragments: all of them, or those of one matrix step and the next
-  int rows = 0;    // maximum and sum of each row
-  int other = 0;   // K's fragments in flight, what each matrix step of a head keeps, addresses and bounds
-  int demand = 0;  // all of it as a compiler with room lays it out
-  int least = 0;   // with as little of `other` as a compiler has been seen to make do with: beyond it, it spills
-  int limit = 0;   // registers a thread that the launch leaves
+  int output = 0;         // accumulators of O
+  int scores = 0;         // accumulators of S, which P is packed from
+  int query = 0;          // Q's fragments: all of them, or those of one matrix step and the next
+  int rows = 0;           // maximum and sum of each row
+  int probabilities = 0;  // P beside S, where wgmma takes it from registers
+  int other = 0;          // K's fragments in flight, what each matrix step of a head keeps, addresses and bounds
+  int demand = 0;         // all of it as a compiler with room lays it out
+  int least = 0;          // with as little of `other` as a compiler has been seen to make do with: beyond it, it spills
+  int limit = 0;          // registers that the launch, or setmaxnreg, leaves a thread that computes
   int registers_per_thread = 0;
   int stack_words = 0;  // a thread's local memory
   int spill_words = 0;  // that a thread stores there in each key tile

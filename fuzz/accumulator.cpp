@@ -10,7 +10,6 @@
 namespace attest {
 namespace {
 
-constexpr double u32 = 0x1p-24;
 // Every 16th key adds the unit to a column. A tile of 256 then adds 16 of them.
 constexpr std::int64_t keys_per_unit = 16;
 

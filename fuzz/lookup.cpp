@@ -7,26 +7,19 @@
 #include <cmath>
 
 #include "attest/fuzz/properties.h"
+#include "attest/problem/splitmix64.h"
 #include "attest/reference/attends.h"
 #include "property_parts.h"
 
 namespace attest {
 namespace {
 
-constexpr double u32 = 0x1p-24;
 // exp(-110) is below half of the smallest fp32 subnormal, 2^-150.
 constexpr double underflow = 110;
 constexpr double largest_score = 4096;
 // The first component has 8 significant bits, so that a score does not fit in 11: 193 / 128.
 constexpr double first_component = 1.5078125;
 constexpr std::int64_t most_launches = 8;
-
-std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser (Steele, Lea, Flood 2014)
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 
 // Up to 256 signs; those past headdim are 0.
 struct Word {

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "attest/problem/splitmix64.h"
+
 namespace attest {
 namespace {
 
@@ -38,10 +40,7 @@ MaskCode::MaskCode(const Problem& problem, const Numerics& n) {
 }
 
 std::uint32_t mask_signs(std::uint64_t seed, std::int64_t key) {
-  std::uint64_t x = (seed + 1) * 0x9E3779B97F4A7C15u ^ static_cast<std::uint64_t>(key);  // splitmix64's finaliser
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return static_cast<std::uint32_t>((x ^ (x >> 31)) >> 32);
+  return static_cast<std::uint32_t>(scramble((seed + 1) * splitmix64_step ^ static_cast<std::uint64_t>(key)) >> 32);
 }
 
 int origin_bits(const Problem& p) { return std::bit_width(static_cast<std::uint64_t>(p.batch * p.nheads_k - 1)); }

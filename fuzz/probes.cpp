@@ -12,8 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr double u32 = 0x1p-24;
-
 Case with_inputs(const Case& c, Distribution inputs) {
   Case variation = c;
   variation.inputs = inputs;

@@ -6,6 +6,7 @@
 #include "attest/fuzz/in_flight.h"
 #include "attest/fuzz/mask_recovery.h"
 #include "attest/problem/error.h"
+#include "attest/problem/splitmix64.h"
 #include "property_parts.h"
 
 namespace attest {
@@ -73,12 +74,6 @@ constexpr Property table[] = {
     {"mask", 5, mask_is_cheap, mask},
 };
 
-std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser (Steele, Lea, Flood 2014)
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
 std::span<const Property> properties() { return table; }
@@ -115,9 +110,9 @@ Verdict thrown(const KernelThrew& error) {
 
 std::vector<const Property*> properties_for(std::uint64_t seed, std::uint64_t k, const Case& c) {
   std::vector<const Property*> chosen;
-  std::uint64_t bits = mix(mix(seed + 0x9E3779B97F4A7C15u) ^ k);
+  std::uint64_t bits = scramble(mix(seed) ^ k);
   for (const Property& property : table) {
-    bits = mix(bits + 0x9E3779B97F4A7C15u);
+    bits = mix(bits);
     if (static_cast<int>(bits % 64) < property.share && property.applies(c)) chosen.push_back(&property);
   }
   return chosen;

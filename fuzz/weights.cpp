@@ -12,7 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr double u32 = 0x1p-24;
 constexpr double tolerated = 0.125;  // of P's spacing: how far P itself is from the number that stands for it
 // 4 keys: score 0, coded, score 0 with the V that cancels it, score 0. Whatever tile of two keys or more the coded one
 // comes in, its maximum is 0.

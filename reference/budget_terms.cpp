@@ -6,9 +6,6 @@
 namespace attest {
 namespace {
 
-// A sum of n rounded steps of at most x = n u in all is off by x / (1 - x) of the sum of magnitudes.
-double compounded(double x) { return x < 1 ? x / (1 - x) : std::numeric_limits<double>::infinity(); }
-
 // Far enough below any maximum to weigh nothing, near enough to count for nothing.
 constexpr double no_weight = 1e4;
 

@@ -10,7 +10,6 @@
 
 namespace attest {
 
-inline constexpr double u32 = 0x1p-24;
 // The documented error of CUDA's __logf on [0.5, 2]: 2^-21.41 is a little less.
 inline constexpr double log_near_one = 0x1.82p-22;
 inline constexpr double log_elsewhere = 3 * 0x1p-23 + u32;

@@ -7,15 +7,9 @@
 
 #include "attest/problem/numerics.h"
 #include "attest/problem/problem.h"
+#include "attest/reference/sum_errors.h"
 
 namespace attest {
-
-inline constexpr double u32 = 0x1p-24;
-/// A bound that says nothing: larger than anything it is compared with, and finite times any float.
-inline constexpr double hopeless = 1e60;
-
-/// A sum of n rounded steps of at most x = n u in all is off by x / (1 - x) of the sum of magnitudes.
-inline double compounded(double x) { return x < 1 ? x / (1 - x) : hopeless; }
 
 /// For a sum of n products in a matrix accumulator, met in any order in tiles of at least `smallest_tile`, whose
 /// partial results are added in fp32.

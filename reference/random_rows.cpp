@@ -54,13 +54,6 @@ void fill_row(double* row, std::int64_t dim, std::uint64_t key, double factor, c
 
 }  // namespace
 
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 std::uint64_t row_key(std::uint64_t seed, Stream stream, std::int64_t b, std::int64_t s, std::int64_t h) {
   std::uint64_t key = mix(seed ^ (static_cast<std::uint64_t>(stream) << 56));
   key = mix(key ^ static_cast<std::uint64_t>(b));

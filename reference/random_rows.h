@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attest/problem/dtype.h"
+#include "attest/problem/splitmix64.h"
 
 namespace attest {
 
@@ -25,9 +26,6 @@ enum class Stream : std::uint64_t {
 
 /// 64 bits for row (b, s, h) of a tensor.
 std::uint64_t row_key(std::uint64_t seed, Stream stream, std::int64_t b, std::int64_t s, std::int64_t h);
-
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): every bit of the result depends on every bit of x.
-std::uint64_t mix(std::uint64_t x);
 
 /// A number in [0, 1) from 64 bits.
 constexpr double fraction_of(std::uint64_t bits) { return static_cast<double>(bits >> 12) * 0x1p-52; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attest/problem/case.h"
+#include "attest/problem/splitmix64.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/l2_cache.h"
 
@@ -61,13 +62,6 @@ class LineSampler {
   }
 
  private:
-  /// splitmix64's finisher: every bit of the line's number reaches every bit of the result.
-  static std::uint64_t mix(std::uint64_t x) {
-    x = (x + 0x9e3779b97f4a7c15ull);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-  }
   /// Measured on an H200: a page of 4 KiB has one home, by the parity of address bits 12, 13, 15, 17, 19 and a constant
   /// of each 2 MiB.
   std::uint8_t home(std::int64_t line) const {

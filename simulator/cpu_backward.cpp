@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "attest/problem/splitmix64.h"
 #include "attest/simulator/backward_executor.h"
 #include "head_views.h"
 
@@ -38,11 +39,12 @@ class Views {
   BackwardCta keys_cta(std::int64_t b, std::int64_t h_k, const std::vector<int>& heads, float softmax_scale,
                        BackwardWorkspace& workspace) const {
     const auto view = [&](BackwardTile x, const TensorRef& t, const TensorRef& given, std::int64_t dim) {
-      return head_view(t, given, args_.forward.cu_seqlens_k, b, h_k, {p_.batch, total_k_, p_.nheads_k, dim}, offset(x));
+      return head_view(t, given, args_.forward.cu_seqlens_k, first_row, b, h_k, {p_.batch, total_k_, p_.nheads_k, dim},
+                       offset(x));
     };
     const auto key_view = [&](BackwardTile x, const TensorRef& t, const TensorRef& given, std::int64_t dim) {
       if (args_.forward.page_table == nullptr) return view(x, t, given, dim);
-      return paged_view(t, given, args_.forward, last_page_of(p_, given_.forward), b, h_k,
+      return paged_view(t, given, args_.forward, given_.forward.page_size, last_page_of(p_, given_.forward), b, h_k,
                         {p_.batch, total_k_, p_.nheads_k, dim}, offset(x));
     };
     BackwardCta cta = empty(workspace);
@@ -55,6 +57,8 @@ class Views {
   }
 
  private:
+  static std::int64_t first_row(const std::int32_t* cu_seqlens, std::int64_t b) { return cu_seqlens[b]; }
+
   BackwardCta empty(BackwardWorkspace& workspace) const {
     BackwardCta cta;
     cta.lse = args_.forward.lse;
@@ -66,7 +70,7 @@ class Views {
   BackwardHead head(std::int64_t b, std::int64_t h, float softmax_scale) const {
     const ForwardArgs &f = args_.forward, &given = given_.forward;
     const auto view = [&](BackwardTile x, const TensorRef& t, const TensorRef& as_given, std::int64_t dim) {
-      return head_view(t, as_given, f.cu_seqlens_q, b, h, {p_.batch, total_q_, p_.nheads, dim}, offset(x));
+      return head_view(t, as_given, f.cu_seqlens_q, first_row, b, h, {p_.batch, total_q_, p_.nheads, dim}, offset(x));
     };
     BackwardHead head;
     head.q = view(BackwardTile::q, f.q, given.q, p_.headdim);
@@ -107,18 +111,12 @@ class Order {
     std::vector<std::int64_t> order(static_cast<std::size_t>(count));
     std::iota(order.begin(), order.end(), std::int64_t{0});
     if (ascending_) return order;
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next() % i]);
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_splitmix64(state_) % i]);
     if (reversed_) std::reverse(order.begin(), order.end());
     return order;
   }
 
  private:
-  std::uint64_t next() {  // splitmix64 (Steele, Lea, Flood 2014)
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
   std::uint64_t state_;
   bool ascending_, reversed_;
 };

@@ -6,23 +6,26 @@
 #include <utility>
 
 #include "attest/simulator/executor.h"
+#include "head_views.h"
 
 namespace attest {
 namespace {
 
-/// The tensors of a forward as its CTAs see them. What a CTA may touch is what the caller gave, not what a wrong plan
-/// believes.
+/// The tensors of a forward as its CTAs see them.
 class Views {
  public:
   Views(const Behaviour& behaviour, const Problem& p, const ForwardArgs& given, const GridExtents& grid)
-      : behaviour_(behaviour), p_(p), given_(given), args_(behaviour.arguments(given, grid)) {
+      : behaviour_(behaviour),
+        p_(p),
+        given_(given),
+        args_(behaviour.arguments(given, grid)),
+        last_page_(last_page_of(p, given)) {
     const std::int64_t total_q = given.cu_seqlens_q != nullptr ? given.cu_seqlens_q[p.batch] : p.seqlen_q;
     const std::int64_t total_k = given.cu_seqlens_k != nullptr ? given.cu_seqlens_k[p.batch] : p.seqlen_k;
-    const std::int64_t last_page = given.page_table != nullptr ? find_last_page() : 0;
-    q_ = {total_q, p.nheads, p.headdim, 0};
-    k_ = {total_k, p.nheads_k, p.headdim, last_page};
-    v_ = {total_k, p.nheads_k, p.headdim_v, last_page};
-    o_ = {total_q, p.nheads, p.headdim_v, 0};
+    q_ = {p.batch, total_q, p.nheads, p.headdim};
+    k_ = {p.batch, total_k, p.nheads_k, p.headdim};
+    v_ = {p.batch, total_k, p.nheads_k, p.headdim_v};
+    o_ = {p.batch, total_q, p.nheads, p.headdim_v};
   }
   const ForwardArgs& args() const { return args_; }
 
@@ -57,59 +60,28 @@ class Views {
   }
 
  private:
-  struct Extents {
-    std::int64_t rows, heads, dim, last_page;
-  };
-
-  std::int64_t find_last_page() const {  // of those that hold keys
-    std::int64_t last = 0;
-    for (std::int64_t b = 0; b < p_.batch; ++b) {
-      const std::int64_t keys = given_.seqused_k != nullptr ? given_.seqused_k[b] : p_.seqlen_k;
-      const std::int64_t used = (keys + given_.page_size - 1) / given_.page_size;
-      for (std::int64_t i = 0; i < used; ++i)
-        last = std::max<std::int64_t>(last, given_.page_table[b * given_.pages_per_sequence + i]);
-    }
-    return last;
+  auto offset() const {
+    return [this](std::int64_t index, std::int64_t stride) { return behaviour_.offset(index, stride); };
   }
-
   HeadView view(const TensorRef& t, const TensorRef& given, const std::int32_t* cu_seqlens, std::int64_t b,
-                std::int64_t h, const Extents& e) const {
-    const bool packed = cu_seqlens != nullptr;
-    HeadView head;
-    head.base = static_cast<std::uint8_t*>(t.data);
-    const std::int64_t first = packed ? behaviour_.first_row(cu_seqlens, b) : 0;
-    head.offset = behaviour_.offset(packed ? first : b, packed ? t.row_stride : t.batch_stride) +
-                  behaviour_.offset(h, t.head_stride);
-    head.row_stride = t.row_stride;
-    head.span = (packed ? 0 : (p_.batch - 1) * given.batch_stride) + (e.heads - 1) * given.head_stride +
-                (e.rows - 1) * given.row_stride + e.dim;
-    head.rows = e.rows - first;
-    head.columns = static_cast<int>(e.dim);
-    return head;
+                std::int64_t h, const TensorExtents& e) const {
+    const auto first_row = [this](const std::int32_t* lengths, std::int64_t entry) {
+      return behaviour_.first_row(lengths, entry);
+    };
+    return head_view(t, given, cu_seqlens, first_row, b, h, e, offset());
   }
-
   HeadView key_view(const TensorRef& t, const TensorRef& given, std::int64_t b, std::int64_t h,
-                    const Extents& e) const {
+                    const TensorExtents& e) const {
     if (args_.page_table == nullptr) return view(t, given, args_.cu_seqlens_k, b, h, e);
-    HeadView head;
-    head.base = static_cast<std::uint8_t*>(t.data);
-    head.offset = behaviour_.offset(h, t.head_stride);
-    head.row_stride = t.row_stride;
-    head.span = e.last_page * given.batch_stride + (e.heads - 1) * given.head_stride +
-                (given_.page_size - 1) * given.row_stride + e.dim;
-    head.columns = static_cast<int>(e.dim);
-    head.pages = args_.page_table + b * args_.pages_per_sequence;
-    head.num_pages = args_.pages_per_sequence;
-    head.page_size = args_.page_size;
-    head.page_stride = t.batch_stride;
-    return head;
+    return paged_view(t, given, args_, given_.page_size, last_page_, b, h, e, offset());
   }
 
   const Behaviour& behaviour_;
   const Problem& p_;
   const ForwardArgs& given_;
   const ForwardArgs args_;
-  Extents q_{}, k_{}, v_{}, o_{};
+  const std::int64_t last_page_;
+  TensorExtents q_{}, k_{}, v_{}, o_{};
 };
 
 /// Batch entries of the same lengths run the same program: it is recorded, and inspected, once.

@@ -1,5 +1,6 @@
 // The tensors of a case as the CTAs of one head of one batch entry see them. What a CTA may touch is what the caller
-// gave, not what a wrong plan believes. `Offset` is the kernel's own index * stride.
+// gave, not what a wrong plan believes. `Offset` is the kernel's own index * stride, `FirstRow` its
+// first_row(cu_seqlens, batch entry).
 #pragma once
 #include <algorithm>
 
@@ -14,31 +15,33 @@ struct TensorExtents {
 };
 
 /// Plain, or packed where there are cu_seqlens. `t` as the kernel takes it, `given` as the caller gave it.
-template <class Offset>
-HeadView head_view(const TensorRef& t, const TensorRef& given, const std::int32_t* cu_seqlens, std::int64_t b,
-                   std::int64_t h, const TensorExtents& e, Offset offset) {
+template <class FirstRow, class Offset>
+HeadView head_view(const TensorRef& t, const TensorRef& given, const std::int32_t* cu_seqlens, FirstRow first_row,
+                   std::int64_t b, std::int64_t h, const TensorExtents& e, Offset offset) {
   const bool packed = cu_seqlens != nullptr;
   HeadView head;
   head.base = static_cast<std::uint8_t*>(t.data);
-  head.offset = (packed ? offset(cu_seqlens[b], t.row_stride) : offset(b, t.batch_stride)) + offset(h, t.head_stride);
+  const std::int64_t first = packed ? first_row(cu_seqlens, b) : 0;
+  head.offset = (packed ? offset(first, t.row_stride) : offset(b, t.batch_stride)) + offset(h, t.head_stride);
   head.row_stride = t.row_stride;
   head.span = (packed ? 0 : (e.batch - 1) * given.batch_stride) + (e.heads - 1) * given.head_stride +
               (e.rows - 1) * given.row_stride + e.dim;
-  head.rows = packed ? e.rows - cu_seqlens[b] : e.rows;
+  head.rows = e.rows - first;
   head.columns = static_cast<int>(e.dim);
   return head;
 }
 
-/// Rows in the pages that a batch entry's row of args.page_table names. `e.rows` is the longest entry's.
+/// Rows in the pages that a batch entry's row of args.page_table names. `e.rows` is the longest entry's; `page_size`
+/// and `last_page` (last_page_of) as the caller gave them.
 template <class Offset>
-HeadView paged_view(const TensorRef& t, const TensorRef& given, const ForwardArgs& args, std::int64_t last_page,
-                    std::int64_t b, std::int64_t h, const TensorExtents& e, Offset offset) {
+HeadView paged_view(const TensorRef& t, const TensorRef& given, const ForwardArgs& args, std::int64_t page_size,
+                    std::int64_t last_page, std::int64_t b, std::int64_t h, const TensorExtents& e, Offset offset) {
   HeadView head;
   head.base = static_cast<std::uint8_t*>(t.data);
   head.offset = offset(h, t.head_stride);
   head.row_stride = t.row_stride;
-  head.span = last_page * given.batch_stride + (e.heads - 1) * given.head_stride +
-              (args.page_size - 1) * given.row_stride + e.dim;
+  head.span =
+      last_page * given.batch_stride + (e.heads - 1) * given.head_stride + (page_size - 1) * given.row_stride + e.dim;
   head.columns = static_cast<int>(e.dim);
   head.pages = args.page_table + b * args.pages_per_sequence;
   head.num_pages = args.pages_per_sequence;

@@ -9,17 +9,10 @@
 
 #include "attest/plan/launch.h"
 #include "attest/problem/error.h"
+#include "attest/problem/splitmix64.h"
 
 namespace attest {
 namespace {
-
-// splitmix64: independent draws from one seed (Steele, Lea, Flood 2014).
-std::uint64_t next(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 // What shared memory sees of a program, and what a hazard would be called: its steps without the rows they stand for.
 std::string shape_of(const KernelPlan& plan, const Program& program) {
@@ -121,11 +114,11 @@ CpuPlanSpec parse_cpu_plan_spec(std::string_view text) {
 KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   std::uint64_t state = c.seed;
   const auto draw = [&](int fixed, std::initializer_list<int> choices) {
-    const int drawn = choices.begin()[next(state) % choices.size()];
+    const int drawn = choices.begin()[next_splitmix64(state) % choices.size()];
     return fixed > 0 ? fixed : drawn;
   };
   const auto flip = [&](int fixed) {
-    const bool drawn = next(state) & 1;
+    const bool drawn = next_splitmix64(state) & 1;
     return fixed >= 0 ? fixed != 0 : drawn;
   };
   KernelPlan plan;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attest/problem/splitmix64.h"
 #include "emulated_kernel.h"
 
 namespace attest {
@@ -40,13 +41,7 @@ float accumulate(Accumulator kind, float sum, std::int64_t count, A a, B b) {
 class Noise {
  public:
   explicit Noise(std::uint64_t seed) : state_(seed) {}
-  double next() {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    x ^= x >> 31;
-    return static_cast<double>(x >> 11) * 0x1p-52 - 1;
-  }
+  double next() { return static_cast<double>(next_splitmix64(state_) >> 11) * 0x1p-52 - 1; }
 
  private:
   std::uint64_t state_;

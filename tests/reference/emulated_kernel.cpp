@@ -8,42 +8,10 @@
 
 #include "attest/reference/attends.h"
 #include "attest/reference/rounding.h"
+#include "emulated_arithmetic.h"
 
 namespace attest {
 namespace {
-
-float truncated(double x) {  // to float, towards zero
-  const auto nearest = static_cast<float>(x);
-  return std::abs(static_cast<double>(nearest)) > std::abs(x) ? std::nextafter(nearest, 0.0f) : nearest;
-}
-
-// Adds a[n] * b[n] to `sum` the way the accumulator does.
-template <class A, class B>
-float accumulate(Accumulator kind, float sum, std::int64_t count, A a, B b) {
-  if (kind == Accumulator::tensor_core) {
-    for (std::int64_t first = 0; first < count; first += 16) {
-      double exact = sum;
-      for (std::int64_t n = first; n < std::min(count, first + 16); ++n) exact += static_cast<double>(a(n)) * b(n);
-      sum = truncated(exact);
-    }
-    return sum;
-  }
-  for (std::int64_t n = 0; n < count; ++n) {
-    if (kind == Accumulator::fused) {
-      sum = std::fma(a(n), b(n), sum);
-    } else {
-      volatile float product = a(n) * b(n);  // volatile: the compiler would fuse it
-      sum += product;
-    }
-  }
-  return sum;
-}
-
-std::uint64_t scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 // One row of one head, and the keys that one split of it has.
 class Row {
@@ -87,10 +55,7 @@ class Row {
  private:
   static constexpr float infinity = std::numeric_limits<float>::infinity();
   bool is(Fault fault) const { return kernel_.fault == fault; }
-  double noise() {
-    state_ += 0x9e3779b97f4a7c15;
-    return static_cast<double>(scramble(state_) >> 11) * 0x1p-53;
-  }
+  double noise() { return static_cast<double>(next_splitmix64(state_) >> 11) * 0x1p-53; }
   bool sees(std::int64_t j) const {
     return attends(p_, b_, i_, j) && !(is(Fault::dropped_key) && j == (first_key_ + last_key_) / 2);
   }

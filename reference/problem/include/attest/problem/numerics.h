@@ -6,6 +6,9 @@
 
 namespace attest {
 
+/// The unit roundoff of fp32.
+inline constexpr double u32 = 0x1p-24;
+
 /// Unit roundoffs are relative errors of one rounding to nearest; `a_*` are half the smallest spacing (absolute).
 struct Numerics {
   std::string name;                // printed with every verdict

@@ -42,32 +42,13 @@ BackwardExecutor::BackwardExecutor(const BackwardBehaviour& behaviour, Dtype dty
 }
 
 void BackwardExecutor::run(const BackwardProgram& program, const BackwardCta& cta) {
-  if (std::all_of(program.warps.begin(), program.warps.end(), [](const auto& steps) { return steps.empty(); })) return;
+  if (is_empty(program)) return;
   program_ = &program;
   cta_ = &cta;
   for (auto& slots : smem_)
     for (auto& slot : slots) std::fill(slot.begin(), slot.end(), nan);
-  for (Warp& warp : warps_) {
-    warp.next = 0;
-    warp.open.clear();
-    warp.groups.clear();
-  }
-  bool running = true;
-  for (bool ascending = true; running; ascending = !ascending) {
-    running = false;
-    for (int i = 0; i < plan_.num_warps; ++i) running |= run_to_barrier(ascending ? i : plan_.num_warps - 1 - i);
-  }
-}
-
-bool BackwardExecutor::run_to_barrier(int w) {
-  Warp& warp = warps_[static_cast<std::size_t>(w)];
-  const auto& steps = program_->warps[static_cast<std::size_t>(w)];
-  while (warp.next < steps.size()) {
-    const BackwardStep& step = steps[warp.next++];
-    if (step.kind == Kind::barrier) return true;
-    execute(step, w);
-  }
-  return false;
+  for (Warp& warp : warps_) warp.copies.clear();
+  run_warps(program, [this](const auto& step, int w) { execute(step, w); });
 }
 
 void BackwardExecutor::execute(const BackwardStep& step, int w) {
@@ -80,18 +61,12 @@ void BackwardExecutor::execute(const BackwardStep& step, int w) {
       return;
     case Kind::copy:
       copy_poison(step, w);
-      warp.open.push_back(step);
+      warp.copies.add(step);
       return;
     case Kind::commit:
-      warp.groups.push_back(std::move(warp.open));
-      warp.open.clear();
-      return;
+      return warp.copies.commit();
     case Kind::wait:
-      while (static_cast<int>(warp.groups.size()) > step.slot) {
-        for (const BackwardStep& copy : warp.groups.front()) land(copy, w);
-        warp.groups.erase(warp.groups.begin());
-      }
-      return;
+      return warp.copies.wait(step.slot, [this, w](const BackwardStep& copy) { land(copy, w); });
     case Kind::scores:
       return scores(step, warp, w);
     case Kind::modify:

@@ -132,7 +132,10 @@ class Checker {
     Part& part = place(name.kind, slot)[static_cast<std::size_t>(writer)];
     if (part.readers_epoch != epoch_) part.readers = 0, part.readers_epoch = epoch_;
     part.readers |= 1u << warp_;
-    if (!part.written) return report("{} is read where nothing was written", name);
+    if (!part.written) {
+      part.name = name;  // what a write in this epoch is too late for
+      return report("{} is read where nothing was written", name);
+    }
     int when = 0;
     const bool done = complete(part, writer, when), ordered = done && (writer == warp_ || when < epoch_);
     if (part.name != name)

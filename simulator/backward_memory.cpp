@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "attest/simulator/backward_executor.h"
 #include "attest/simulator/tile_math.h"
@@ -13,7 +14,7 @@ namespace attest {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr float log2_e = 1.44269504088896340736f;
+constexpr auto log2_e = std::numbers::log2e_v<float>;
 
 bool holds_statistics(BackwardTile x) { return x == BackwardTile::lse || x == BackwardTile::d; }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "attest/simulator/backward_executor.h"
 #include "attest/simulator/tile_math.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float log2_e = 1.44269504088896340736f;
+constexpr auto log2_e = std::numbers::log2e_v<float>;
 
 }  // namespace
 

@@ -48,7 +48,7 @@ Executor::Executor(const Behaviour& behaviour, Dtype dtype)
 }
 
 void Executor::run(const Program& program, const Cta& cta) {
-  if (std::all_of(program.warps.begin(), program.warps.end(), [](const auto& steps) { return steps.empty(); })) return;
+  if (is_empty(program)) return;
   program_ = &program;
   cta_ = &cta;
   set_scale();
@@ -58,26 +58,9 @@ void Executor::run(const Program& program, const Cta& cta) {
     Warp& warp = warps_[w];
     warp.row0 = program.work.q_tile * plan_.tile_m + static_cast<int>(w) * plan_.rows_per_warp();
     warp.rows = std::clamp(program.work.seqlen_q - warp.row0, 0, plan_.rows_per_warp());
-    warp.next = 0;
-    warp.open.clear();
-    warp.groups.clear();
+    warp.copies.clear();
   }
-  bool running = true;
-  for (bool ascending = true; running; ascending = !ascending) {
-    running = false;
-    for (int i = 0; i < plan_.num_warps; ++i) running |= run_to_barrier(ascending ? i : plan_.num_warps - 1 - i);
-  }
-}
-
-bool Executor::run_to_barrier(int w) {
-  Warp& warp = warps_[static_cast<std::size_t>(w)];
-  const auto& steps = program_->warps[static_cast<std::size_t>(w)];
-  while (warp.next < steps.size()) {
-    const Step& step = steps[warp.next++];
-    if (step.kind == Step::Kind::barrier) return true;
-    execute(step, w);
-  }
-  return false;
+  run_warps(program, [this](const auto& step, int w) { execute(step, w); });
 }
 
 void Executor::execute(const Step& step, int w) {
@@ -89,19 +72,13 @@ void Executor::execute(const Step& step, int w) {
       const Copy copy{step.operand, step.slot, step.row0, step.limit};
       if (plan_.copy_bytes(step.operand) < 4) return land(copy, w);  // through registers
       each_row(copy, w, [&](float* row, int) { std::fill_n(row, plan_.columns(copy.operand), nan); });
-      warp.open.push_back(copy);
+      warp.copies.add(copy);
       return;
     }
     case Step::Kind::commit:
-      warp.groups.push_back(std::move(warp.open));
-      warp.open.clear();
-      return;
+      return warp.copies.commit();
     case Step::Kind::wait:
-      while (static_cast<int>(warp.groups.size()) > step.slot) {
-        for (const Copy& copy : warp.groups.front()) land(copy, w);
-        warp.groups.erase(warp.groups.begin());
-      }
-      return;
+      return warp.copies.wait(step.slot, [this, w](const Copy& copy) { land(copy, w); });
     case Step::Kind::scores:
       return scores(step, w);
     case Step::Kind::modify:

@@ -9,6 +9,7 @@
 
 #include "attest/simulator/backward_behaviour.h"
 #include "attest/simulator/executor.h"
+#include "attest/simulator/warp_loop.h"
 
 namespace attest {
 
@@ -50,14 +51,11 @@ class BackwardExecutor {
 
  private:
   struct Warp {
-    std::size_t next = 0;
     std::vector<float> p, dp, slopes;  // rows_per_warp x tile_n: S, then P; dP, then dS; of softcap
     std::vector<float> dk, dv;         // keys_per_warp x columns
-    std::vector<BackwardStep> open;
-    std::vector<std::vector<BackwardStep>> groups;  // committed and not yet waited for, oldest first
+    CopyGroups<BackwardStep> copies;
   };
 
-  bool run_to_barrier(int w);
   void execute(const BackwardStep& step, int w);
 
   // global memory

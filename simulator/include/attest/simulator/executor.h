@@ -11,6 +11,7 @@
 
 #include "attest/problem/problem.h"
 #include "attest/simulator/behaviour.h"
+#include "attest/simulator/warp_loop.h"
 
 namespace attest {
 
@@ -64,15 +65,12 @@ class Executor {
     int row0 = 0;         // its first query
     int rows = 0;         // how many of its rows are queries
     bool masked = false;  // the tile whose scores it holds
-    std::size_t next = 0;
     std::vector<float> scores, output, max, lse;
     std::vector<float> weights;  // by split, then row
     std::vector<std::array<float, 8>> sums;
-    std::vector<Copy> open;
-    std::vector<std::vector<Copy>> groups;  // committed and not yet waited for, oldest first
+    CopyGroups<Copy> copies;
   };
 
-  bool run_to_barrier(int w);
   void execute(const Step& step, int w);
   template <class F>
   void each_row(const Copy& copy, int w, F f);

@@ -5,7 +5,7 @@
 namespace attest {
 
 /// Query tiles [begin, end): all that see a key of the tile lie in it. Those inside that see none are left out by
-/// classify(), such as queries between a prefix and a window.
+/// classify(), such as queries between a prefix and a window; but one that holds a document's end may stay.
 struct QueryRange {
   int begin = 0, end = 0;
 };

@@ -32,6 +32,12 @@ struct TailMaskOnlyOnDiagonal : BackwardPlan {
     return BackwardPlan::visible(w, row, key);
   }
 };
+struct TailMaskSkippedWithBias : BackwardPlan {
+  constexpr bool visible(const Work& w, int row, int key) const {
+    return bias ? key >= key_begin(w, row) && (w.right < 0 || key <= row + w.diagonal + w.right)
+                : BackwardPlan::visible(w, row, key);
+  }
+};
 struct FirstLsePastRows : BackwardPlan {
   constexpr int row_past_limit(BackwardTile x) const { return x == BackwardTile::lse ? 0 : -1; }
 };
@@ -191,6 +197,8 @@ const std::vector<Mutant>& backward_mutants() {
       mutant<FirstLsePastRows>("04-first-lse-past-rows", "rows past seqlen_q use LSE[0] (cudnn-frontend#1072)"),
       mutant<QueryTailSkippedOnFullTiles>("08-query-tail-skipped-on-full-tiles",
                                           "query-tail bound skipped when the key tile is full (NATTEN#341)"),
+      mutant<TailMaskSkippedWithBias>("10-tail-mask-skipped-with-bias",
+                                      "tail mask skipped where a bias is on (pytorch#153799)"),
       mutant<CausalWithoutOffset>("20-causal-without-offset", "mask without the bottom-right offset (ffpa-attn#300)"),
       mutant<AlwaysCausal>("21-always-causal", "always causal (triton#4541)"),
       mutant<WindowLeftExclusive>("24-window-left-exclusive",

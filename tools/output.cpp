@@ -135,6 +135,12 @@ std::optional<OutputFile> output_file(const Flags& flags, const std::string& fla
   return OutputFile(*path);
 }
 
+void refuse_same_file(std::string_view field, const fs::path& path, std::string_view flag, const fs::path& other) {
+  if (fs::weakly_canonical(fs::absolute(path)) != fs::weakly_canonical(fs::absolute(other))) return;
+  throw InvalidInput(field, in_quotes(path.string()),
+                     fmt::format("is the file of {} as well; one would replace the other", flag));
+}
+
 void Results::declare(Flags& flags) {
   flags.group("Results");
   flags.value("--json", "FILE|-", "Write one JSON object to FILE, or alone to stdout");
@@ -151,8 +157,7 @@ Results::Results(const Flags& flags) {
 }
 
 void Results::refuse_same_file(std::string_view field, const fs::path& other) const {
-  if (!file_ || fs::weakly_canonical(fs::absolute(file_->path())) != fs::weakly_canonical(fs::absolute(other))) return;
-  throw InvalidInput(field, in_quotes(other.string()), "is the file of --json as well; one would replace the other");
+  if (file_) tools::refuse_same_file(field, other, "--json", file_->path());
 }
 
 void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const {

@@ -49,6 +49,10 @@ void refuse_input(const Flags& flags, std::string_view field, const std::filesys
 /// input, and as OutputFile does.
 std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag);
 
+/// Throws InvalidInput naming `field` if `path`, which it gives, and `other`, the file of `flag`, are one.
+void refuse_same_file(std::string_view field, const std::filesystem::path& path, std::string_view flag,
+                      const std::filesystem::path& other);
+
 /// What a command found: for a person on stdout, and for a program through --json.
 class Results {
  public:

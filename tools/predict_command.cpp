@@ -9,6 +9,7 @@
 #include "attest/plan/catalog.h"
 #include "attest/simulator/html_report.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/trace.h"
 #include "case_flags.h"
 #include "commands.h"
 #include "output.h"
@@ -19,7 +20,10 @@ namespace {
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const auto html = output_file(flags, "--html");
+  const auto trace = output_file(flags, "--trace");
   if (html) results.refuse_same_file("html", html->path());
+  if (trace) results.refuse_same_file("trace", trace->path());
+  if (html && trace) refuse_same_file("trace", trace->path(), "--html", html->path());
   const Case c = read_case(flags);
   if (const auto why = unpredicted(c)) {
     fmt::print(stderr, "attest: {}\n", *why);
@@ -35,6 +39,7 @@ ExitCode run(const Flags& flags) {
   refuse_unknown("plan", plan_name, plans);
   const SimulationReport report = simulate(c, plan_named(plan_name, c, device), device, plan_name);
   if (html) html->write(html_report(report));
+  if (trace) trace->write(trace_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   results.finish("predict", to_json(report), to_table(report));
   return exit_pass;
 }
@@ -50,6 +55,7 @@ Command predict_command() {
         flags.group("Prediction");
         flags.value("--plan", "P", "A plan of `attest plans` (attest)");
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
+        flags.value("--trace", "FILE", "Write a trace for Perfetto: an SM's key tiles, and the unfused path beside it");
         flags.value("--html", "FILE", "Write a page that shows it: bytes, roofline, banks, registers, an SM over time");
         declare_case_flags(flags);
       },

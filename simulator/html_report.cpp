@@ -41,6 +41,8 @@ std::string page_time(double us) {
   return text;
 }
 
+std::string times(double factor) { return fmt::format("{:.{}f}\u00a0×", factor, factor >= 100 ? 0 : 1); }
+
 /// The bound in words.
 std::string_view binding(std::string_view bound) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
@@ -63,8 +65,8 @@ std::string headline(const SimulationReport& r) {
     text += fmt::format(" ({} more still in L2 at the end)", bytes(r.walk.dirty_bytes_left));
   text += fmt::format(", {} compulsory", bytes(r.compulsory_bytes));
   if (unfused > 0)
-    text += fmt::format("; unfused attention moves {}, {:.1f} × as many, and takes {:.1f} × as long", bytes(unfused),
-                        unfused / std::max(moved, 1.0), r.unfused_speedup);
+    text += fmt::format("; unfused attention moves {}, {} as many, and takes {} as long", bytes(unfused),
+                        times(unfused / std::max(moved, 1.0)), times(r.unfused_speedup));
   text += ".";
   return text;
 }

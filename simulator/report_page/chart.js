@@ -15,6 +15,7 @@ function drawChart({ where, label, draw }) {
   where.selectAll("svg").remove();
   const width = Math.max(240, Math.floor(where.node().clientWidth));
   const svg = where.append("svg").attr({ role: "img", "aria-label": label });
+  svg.style("font-size", 0.72 * em() + "px");  // so that text scales with the drawing on paper
   svg.attr("viewBox", `0 0 ${width} ${Math.ceil(draw(svg, width))}`);
 }
 const drawAll = () => charts.forEach(drawChart);

@@ -6,3 +6,9 @@ let drawnAt = innerWidth;
 addEventListener("resize", () => {
   if (innerWidth !== drawnAt) drawnAt = innerWidth, requestAnimationFrame(drawAll);
 });
+const onPaper = (paper) => {
+  document.documentElement.classList.toggle("paper", paper);
+  drawAll();
+};
+addEventListener("beforeprint", () => onPaper(true));
+addEventListener("afterprint", () => onPaper(false));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "case_words.h"
 #include "embedded.h"
 #include "units.h"
 
@@ -24,14 +25,10 @@ std::string_view part(std::string_view name) {
   throw std::logic_error(fmt::format("the page has no part {}", name));
 }
 
-std::string case_words(const Problem& p) {
-  std::string text = fmt::format(
-      "batch {}, {} head{}, {} × {} tokens, headdim {}{}, {}", p.batch, p.nheads,
-      fmt::format("{}{}", p.nheads == 1 ? "" : "s", p.nheads_k == p.nheads ? "" : fmt::format(" on {}", p.nheads_k)),
-      p.seqlen_q, p.seqlen_k, p.headdim, p.headdim_v == p.headdim ? "" : fmt::format("/{}", p.headdim_v),
-      to_string(p.dtype));
-  if (p.causal != Causal::none) text += fmt::format(", causal {}", to_string(p.causal));
-  if (p.window_left >= 0 || p.window_right >= 0) text += fmt::format(", window {},{}", p.window_left, p.window_right);
+/// The case's line with a proper sign between its lengths.
+std::string page_words(const Case& c) {
+  std::string text = case_words(c);
+  if (const std::size_t at = text.find(" x "); at != std::string::npos) text.replace(at, 3, " × ");
   return text;
 }
 
@@ -125,8 +122,8 @@ std::string html_report(const SimulationReport& r) {
   const KernelPlan& plan = r.plan;
   return filled(
       part("page"),
-      {{"title", html_escaped(fmt::format("attest: {} on {}", case_words(r.c.problem), r.device.name))},
-       {"case", html_escaped(case_words(r.c.problem))},
+      {{"title", html_escaped(fmt::format("attest: {} on {}", page_words(r.c), r.device.name))},
+       {"case", html_escaped(page_words(r.c))},
        {"place", html_escaped(fmt::format("{}, plan {}: {} × {} tiles, {} warps, {} stage{}", r.device.description,
                                           r.plan_name.empty() ? "without a name" : r.plan_name, plan.tile_m,
                                           plan.tile_n, plan.warps(), plan.stages, plan.stages == 1 ? "" : "s"))},

@@ -4,22 +4,13 @@
 
 #include "attest/simulator/report.h"
 #include "attest/simulator/unified_buffer.h"
+#include "case_words.h"
 #include "units.h"
 
 namespace attest {
 namespace {
 
 using units::bytes, units::flops, units::percent, units::scaled, units::time;
-
-std::string shape(const Problem& p) {
-  std::string text =
-      fmt::format("batch {}, {} heads{}, {} x {} tokens, headdim {}{}, {}", p.batch, p.nheads,
-                  p.nheads_k == p.nheads ? "" : fmt::format(" on {}", p.nheads_k), p.seqlen_q, p.seqlen_k, p.headdim,
-                  p.headdim_v == p.headdim ? "" : fmt::format("/{}", p.headdim_v), to_string(p.dtype));
-  if (p.causal != Causal::none) text += fmt::format(", causal {}", to_string(p.causal));
-  if (p.window_left >= 0 || p.window_right >= 0) text += fmt::format(", window {},{}", p.window_left, p.window_right);
-  return text;
-}
 
 struct Table {
   std::string text;
@@ -49,7 +40,7 @@ std::string to_table(const SimulationReport& r) {
   const UnfusedCost& u = r.unfused;
   const double moved = r.dram_read_bytes + r.dram_write_bytes;
   Table t;
-  t.text = fmt::format("{}\n{}, plan {} ({} x {} tiles, {} warps, {} stage{})\n\n", shape(r.c.problem),
+  t.text = fmt::format("{}\n{}, plan {} ({} x {} tiles, {} warps, {} stage{})\n\n", case_words(r.c),
                        r.device.description, r.plan_name, r.plan.tile_m, r.plan.tile_n, r.plan.num_warps, r.plan.stages,
                        r.plan.stages == 1 ? "" : "s");
   t.row("", "fused", "unfused");

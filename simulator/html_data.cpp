@@ -6,6 +6,7 @@
 #include "attest/simulator/bank_map.h"
 #include "attest/simulator/html_report.h"
 #include "attest/simulator/length_curve.h"
+#include "attest/simulator/unified_buffer.h"
 
 namespace attest {
 namespace {
@@ -14,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 /// Bytes on each way, in both directions. What the unfused path moves between L2 and the SMs is at least each kernel's
 /// operands once; below that nothing is modelled.
-Json flow_json(const SimulationReport& r, const SharedTraffic& shared) {
+Json flow_json(const SimulationReport& r) {
   const UnfusedCost& u = r.unfused;
   const double kept = u.dram_write_bytes;  // S, P and O
   double operands = 2 * u.matrix_bytes;    // S and P read
@@ -25,9 +26,7 @@ Json flow_json(const SimulationReport& r, const SharedTraffic& shared) {
             {"dirty_left", r.walk.dirty_bytes_left},
             {"l2_read", r.l2_read_bytes},
             {"sm_read", r.sm_read_bytes},
-            {"sm_write", r.sm_write_bytes},
-            {"shared_read", shared.read_bytes},
-            {"shared_write", shared.write_bytes}}},
+            {"sm_write", r.sm_write_bytes}}},
           {"unfused",
            {{"dram_read", u.dram_read_bytes},
             {"dram_write", u.dram_write_bytes},
@@ -45,6 +44,10 @@ Json roofs_json(const SimulationReport& r) {
   const auto add = [&](const char* name, double fma_per_clock) {
     if (fma_per_clock > 0) peaks.push_back({{"name", name}, {"flops_per_second", peak(fma_per_clock)}});
   };
+  if (d.kind == DeviceKind::cube_vector) {
+    add("cubes, 16 bit", d.cube_fma_per_clock_16bit);
+    return roofs;
+  }
   if (r.plan.element_bytes == 4) add("fp32 FMA", d.fp32_fma_per_clock);
   if (r.plan.element_bytes != 4) add("mma.sync, 16 bit", d.mma_sync_fma_per_clock_16bit);
   if (r.plan.element_bytes == 2) add("wgmma, 16 bit", d.wgmma_fma_per_clock_16bit);
@@ -150,21 +153,45 @@ Json device_json(const DeviceSpec& d) {
           {"fields", fields}};
 }
 
+/// What an SM holds: its banks, registers, CTAs, and what crosses between its shared memory and its registers.
+void add_multiprocessor(Json& page, const SimulationReport& r) {
+  const BankMap planned = bank_map(r.c, r.plan, r.plan.swizzled), other = bank_map(r.c, r.plan, !r.plan.swizzled);
+  page["flow"]["fused"]["shared_read"] = planned.traffic.read_bytes;
+  page["flow"]["fused"]["shared_write"] = planned.traffic.write_bytes;
+  page["banks"] = {{"planned", banks_json(planned)}, {"other", banks_json(other)}};
+  page["registers"] = registers_json(r);
+  page["occupancy"] = occupancy_json(r);
+  page["timeline"] = timeline_json(r);
+}
+
+/// The buffers of a device of cube and vector cores: what a query tile takes of each.
+Json buffers_json(const SimulationReport& r) {
+  const DeviceSpec& d = r.device;
+  const BufferFootprint f = buffer_footprint(r.plan, d);
+  const auto buffer = [](const char* name, const char* holds, std::int64_t used, std::int64_t capacity) {
+    return Json{{"name", name}, {"holds", holds}, {"used", used}, {"capacity", capacity}};
+  };
+  return {
+      buffer("unified buffer", "S, P, P V, O and row state of a vector core", f.unified_buffer, d.unified_buffer_bytes),
+      buffer("L1", "Q, K, V and P of a cube core", f.l1, d.l1_bytes), buffer("L0A", "left operand", f.l0a, d.l0a_bytes),
+      buffer("L0B", "right operand", f.l0b, d.l0b_bytes), buffer("L0C", "the larger of S and P V", f.l0c, d.l0c_bytes)};
+}
+
 }  // namespace
 
 Json page_data(const SimulationReport& r) {
-  const BankMap planned = bank_map(r.c, r.plan, r.plan.swizzled), other = bank_map(r.c, r.plan, !r.plan.swizzled);
-  return {{"predict", to_json(r)},
-          {"command", command_line(r.c)},
-          {"device", device_json(r.device)},
-          {"flow", flow_json(r, planned.traffic)},
-          {"kernels", kernels_json(r.unfused)},
-          {"roofs", roofs_json(r)},
-          {"banks", {{"planned", banks_json(planned)}, {"other", banks_json(other)}}},
-          {"registers", registers_json(r)},
-          {"occupancy", occupancy_json(r)},
-          {"timeline", timeline_json(r)},
-          {"lengths", lengths_json(length_curve(r))}};
+  Json page = {{"predict", to_json(r)},
+               {"command", command_line(r.c)},
+               {"device", device_json(r.device)},
+               {"flow", flow_json(r)},
+               {"kernels", kernels_json(r.unfused)},
+               {"roofs", roofs_json(r)},
+               {"lengths", lengths_json(length_curve(r))}};
+  if (r.device.kind == DeviceKind::cube_vector)
+    page["buffers"] = buffers_json(r);
+  else
+    add_multiprocessor(page, r);
+  return page;
 }
 
 }  // namespace attest

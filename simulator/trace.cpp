@@ -124,6 +124,7 @@ class FusedTrace {
   void name() {
     events_.name_process(fused_process, fmt::format("fused: {} on {}", r_.plan_name, r_.device.description));
     events_.name_thread(fused_process, kernel_thread, "kernels");
+    if (r_.walk.timeline.empty()) return;
     for (int slot = 0; slot < r_.ctas_per_sm; ++slot) {
       events_.name_thread(fused_process, slot_thread(slot),
                           fmt::format("SM 0, slot {}: {} warps", slot, r_.plan.warps()));

@@ -6,7 +6,8 @@ function drawFlow() {
     { name: "fused: 1 kernel", ways: [
       { read: [fused.dram_read], write: [fused.dram_write], what: "DRAM and L2" },
       { read: [fused.l2_read, fused.sm_read], write: [fused.sm_write], what: "L2 and shared memory" },
-      { read: [fused.shared_read], write: [fused.shared_write], what: "shared memory and registers" } ] },
+      fused.shared_read === undefined ? null
+        : { read: [fused.shared_read], write: [fused.shared_write], what: "shared memory and registers" } ] },
     { name: `unfused: ${predict.unfused.kernels} kernels, S and P go through DRAM`, ways: [
       { read: [unfused.dram_read], write: [unfused.dram_write], what: "DRAM and L2" },
       { read: [unfused.sm_read_at_least], write: [unfused.sm_write_at_least], what: "L2 and the SMs, at least", least: true },
@@ -31,7 +32,7 @@ function drawFlow() {
   });
 
   function drawLane(g, lane, width, height) {
-    const e = em(), node = 0.8 * e, names = ["DRAM", "L2", lane.ways[2] ? "shared" : "SMs", "registers"], top = 3.2 * e;
+    const e = em(), node = 0.8 * e, names = ["DRAM", "L2", lane.ways[2] ? "shared" : data.buffers ? "cores" : "SMs", "registers"], top = 3.2 * e;
     const inset = 1.7 * e, pitch = (width - 2 * inset) / 3, center = (i) => inset + i * pitch;
     textAt(g, 0, 0.9 * e, lane.name, { anchor: "start", cls: "strong" });
     names.forEach((name, i) => {

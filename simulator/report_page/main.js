@@ -1,5 +1,7 @@
-[drawCards, drawFlow, drawBusy, drawKernels, drawRoofline, drawLengths, drawBanks, drawRegisters, drawOccupancy, drawTimeline,
- drawFigures, drawEstimates].forEach((draw) => draw());
+const ofMultiprocessor = [drawBanks, drawRegisters, drawOccupancy, drawTimeline];
+if (data.buffers) ["banks", "occupancy", "timeline"].forEach((id) => section(id).remove());
+[drawCards, drawFlow, drawBusy, drawKernels, drawRoofline, drawLengths].concat(data.buffers ? [drawBuffers] : ofMultiprocessor)
+  .concat([drawFigures, drawEstimates]).forEach((draw) => draw());
 drawAll();
 document.documentElement.dataset.drawn = charts.length;
 let drawnAt = innerWidth;

@@ -37,6 +37,25 @@ function drawRegisters() {
   });
 }
 
+/// Of a device of cube and vector cores, which has buffers where a GPU has registers and shared memory.
+function drawBuffers() {
+  section("registers").select("h2").text("Buffers");
+  say("registers", "What a query tile takes of each buffer. " + data.buffers.map((b) => `${capital(b.name)}: ${b.holds}.`).join(" "));
+  chart(section("registers").select(".chart"), "Buffers", (svg, width) => {
+    const e = em(), left = 8 * e, pitch = 2.9 * e, right = 3.6 * e;
+    data.buffers.forEach((b, i) => {
+      const y = i * pitch + 0.2 * e, full = width - left - right, share = b.used / b.capacity;
+      textAt(svg, left - 0.5 * e, y + 0.95 * e, b.name, { anchor: "end" });
+      svg.append("rect").attr({ x: left, y, width: full, height: 1.2 * e, fill: "#eaeef2" });
+      const bar = svg.append("rect").attr({ x: left, y, width: Math.max(1, full * Math.min(1, share)), height: 1.2 * e, fill: colors.fused });
+      tip(bar, `${b.name}: ${b.holds}`);
+      textAt(svg, left + full + 0.4 * e, y + 0.95 * e, percent(share), { anchor: "start" });
+      textAt(svg, left, y + 2.15 * e, `${bytes(b.used)} of ${bytes(b.capacity)}`, { anchor: "start", cls: "soft", width });
+    });
+    return data.buffers.length * pitch;
+  });
+}
+
 function drawOccupancy() {
   const o = data.occupancy, most = d3.max(o.limits, (l) => Math.min(l.ctas, 32));
   say("occupancy", `${plural(o.ctas_per_sm, "CTA")} of ${plural(o.warps_per_cta, "warp")}: ` +

@@ -122,6 +122,16 @@ TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
   }
 }
 
+TEST_F(Page, ShowsTheBuffersOfCubeAndVectorCores) {
+  predict("cores.html", words("--nheads 32 --seqlen-q 2048 --seqlen-k 2048 --dtype fp16 --causal --device ascend910b"));
+  for (const json& page : seen(folder, {"cores.html"})) {
+    expect_whole(page);
+    for (const char* id : {"flow", "busy", "roofline", "lengths", "registers"})
+      EXPECT_GE(page["sections"][id]["marks"], 3) << id;
+    EXPECT_FALSE(page["sections"].contains("banks"));
+  }
+}
+
 TEST_F(Page, SaysSoWhereThereIsNothingToDraw) {
   predict("empty.html", words("--seqlen-q 0 --seqlen-k 0"));
   predict("blind.html", words("--seqlen-q 5 --seqlen-k 0"));

@@ -19,13 +19,22 @@ struct CtaShape {
   }
 };
 
-std::map<CtaShape, std::int64_t> shapes_of_head(const Problem& p, const KernelPlan& plan) {
-  std::map<CtaShape, std::int64_t> shapes;
+/// Of CTAs that differ in nothing that counts: how many there are, and of their key tiles how many are masked.
+struct Alike {
+  std::int64_t ctas = 0, masked_key_tiles = 0;
+};
+
+std::map<CtaShape, Alike> shapes_of_head(const Problem& p, const KernelPlan& plan) {
+  std::map<CtaShape, Alike> shapes;
   for (int t = 0; t < num_q_tiles(plan, p); ++t) {
     const Work work = make_work(p, t);
     const TileRange range = plan.range(work);
     const int missing = range.end > range.begin ? std::max(0, range.end * plan.tile_n - work.seqlen_k) : 0;
-    ++shapes[{range.end - range.begin, missing, std::min(plan.tile_m, work.seqlen_q - t * plan.tile_m)}];
+    Alike& alike = shapes[{range.end - range.begin, missing, std::min(plan.tile_m, work.seqlen_q - t * plan.tile_m)}];
+    ++alike.ctas;
+    // the first tile is masked in any case
+    const int full = range.full_end - range.full_begin;
+    alike.masked_key_tiles += range.size() - full + (full > 0 && range.full_end == range.end);
   }
   return shapes;
 }
@@ -51,17 +60,17 @@ Counts count_shape(Counter& counter, const KernelPlan& plan, const CtaShape& s) 
   return total;
 }
 
-/// Where heads start within a sector, and how many heads start there.
+/// Where heads start within a line, and how many heads start there.
 std::map<std::array<std::int64_t, 4>, std::int64_t> bases(const Case& c, const KernelPlan& plan,
                                                           const std::array<TensorRef, 4>& t) {
   const Problem& p = c.problem;
   std::map<std::array<std::int64_t, 4>, std::int64_t> result;
   const std::int64_t e = plan.element_bytes;
-  const bool aligned = c.layout.base_offset * e % 32 == 0 && std::all_of(t.begin(), t.end(), [&](const TensorRef& x) {
-                         return x.head_stride * e % 32 == 0 && x.batch_stride * e % 32 == 0;
+  const bool aligned = c.layout.base_offset * e % 128 == 0 && std::all_of(t.begin(), t.end(), [&](const TensorRef& x) {
+                         return x.head_stride * e % 128 == 0 && x.batch_stride * e % 128 == 0;
                        });
   if (aligned) return {{{0, 0, 0, 0}, p.batch * p.nheads}};
-  const std::int64_t period = 32 / e;  // batches this far apart start alike
+  const std::int64_t period = 128 / e;  // batches this far apart start alike
   for (std::int64_t b = 0; b < std::min(p.batch, period); ++b) {
     const std::int64_t alike = (p.batch - b + period - 1) / period;
     for (std::int64_t h = 0; h < p.nheads; ++h) {
@@ -69,7 +78,7 @@ std::map<std::array<std::int64_t, 4>, std::int64_t> bases(const Case& c, const K
       for (std::size_t x = 0; x < 4; ++x) {
         const bool key = x == static_cast<std::size_t>(Operand::k) || x == static_cast<std::size_t>(Operand::v);
         const std::int64_t head = key ? h / (p.nheads / p.nheads_k) : h;
-        at[x] = (c.layout.base_offset + b * t[x].batch_stride + head * t[x].head_stride) * e % 32;
+        at[x] = (c.layout.base_offset + b * t[x].batch_stride + head * t[x].head_stride) * e % 128;
       }
       result[at] += alike;
     }
@@ -92,7 +101,11 @@ Counts count_case(const Case& c, const KernelPlan& plan) {
   for (const auto& [base, heads] : bases(c, plan, tensors)) {
     layout.base = base;
     Counter counter(plan, layout);
-    for (const auto& [shape, times] : shapes) total += count_shape(counter, plan, shape) * (times * heads);
+    for (const auto& [shape, alike] : shapes) {
+      Counts counts = count_shape(counter, plan, shape) * (alike.ctas * heads);
+      counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these
+      total += counts;
+    }
   }
   return total;
 }

@@ -26,14 +26,15 @@ int group_wavefronts(const SharedAccess& a, int first, int lanes) {
   return worst;
 }
 
-int sectors(const GlobalAccess& a, std::int64_t row_stride_bytes, std::int64_t base) {
+/// Aligned units of `unit_bytes` that the lanes touch.
+int units(const GlobalAccess& a, std::int64_t unit_bytes, std::int64_t row_stride_bytes, std::int64_t base) {
   std::array<std::int64_t, 64> touched;
   std::size_t n = 0;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     if ((a.active >> lane & 1) == 0) continue;
     const std::int64_t first = base + a.row[lane] * row_stride_bytes + a.byte[lane];
-    touched[n++] = first >> 5;
-    touched[n++] = (first + a.bytes - 1) >> 5;
+    touched[n++] = first / unit_bytes;
+    touched[n++] = (first + a.bytes - 1) / unit_bytes;
   }
   std::sort(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n));
   return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) -
@@ -43,6 +44,7 @@ int sectors(const GlobalAccess& a, std::int64_t row_stride_bytes, std::int64_t b
 struct CountingSink {
   Counts& counts;
   const GlobalLayout& layout;
+  int last_copy = 0;  // wavefronts of the copy whose global side comes next
 
   void shared(const SharedAccess& a) {
     const int n = wavefronts(a), ideal = ideal_wavefronts(a);
@@ -51,12 +53,20 @@ struct CountingSink {
     counts.smem_wavefronts_ideal += bulk ? 0 : ideal;
     counts.wavefronts_by_kind[static_cast<std::size_t>(a.kind)] += n;
     counts.ideal_by_kind[static_cast<std::size_t>(a.kind)] += ideal;
+    last_copy = a.kind == SharedAccess::Kind::fill_async ? n : 0;
     counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
   }
   void global(const GlobalAccess& a) {
     const auto x = static_cast<std::size_t>(a.operand);
     counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
-    counts.global_sectors[x] += sectors(a, layout.row_stride_bytes[x], layout.base[x]);
+    counts.global_sectors[x] += units(a, 32, layout.row_stride_bytes[x], layout.base[x]);
+    // a cp.async fills shared memory from one 128-byte line at a time
+    if (last_copy == 0) return;
+    const int lines = units(a, 128, layout.row_stride_bytes[x], layout.base[x]);
+    counts.smem_wavefronts += std::max(0, lines - last_copy);
+    counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] +=
+        std::max(0, lines - last_copy);
+    last_copy = 0;
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
     const auto x = static_cast<std::size_t>(operand);
@@ -99,6 +109,7 @@ Counts& Counts::operator+=(const Counts& other) {
   copies += other.copies;
   barriers += other.barriers;
   key_tiles += other.key_tiles;
+  masked_key_tiles += other.masked_key_tiles;
   return *this;
 }
 
@@ -119,6 +130,7 @@ Counts operator*(Counts counts, std::int64_t times) {
   counts.copies *= times;
   counts.barriers *= times;
   counts.key_tiles *= times;
+  counts.masked_key_tiles *= times;
   return counts;
 }
 
@@ -129,13 +141,13 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
   // What a step's counts depend on: which rows exist, and where the tile's first row lies within a sector.
   const int valid =
       step.kind == Step::Kind::copy || store ? std::clamp(step.limit - row0, 0, plan_.rows(step.operand)) : 0;
-  const auto residue = static_cast<std::uint64_t>((layout_.base[x] + row0 * layout_.row_stride_bytes[x]) & 31);
+  const auto residue = static_cast<std::uint64_t>((layout_.base[x] + row0 * layout_.row_stride_bytes[x]) & 127);
   const std::uint64_t key = static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operand) << 4 |
                             static_cast<std::uint64_t>(warp) << 6 | static_cast<std::uint64_t>(step.slot) << 11 |
                             static_cast<std::uint64_t>(valid) << 16 | residue << 32;
   const auto [at, is_new] = seen_.try_emplace(key);
   if (is_new) {
-    CountingSink sink{at->second, layout_};
+    CountingSink sink{at->second, layout_, 0};
     if (plan_.producer_warps == 0)
       expand(plan_, work, step, warp, sink);
     else
@@ -165,6 +177,7 @@ Counts Counter::count(const Program& program) {
           total += of_step(program.work, step, static_cast<int>(warp));
       }
       total.key_tiles += warp == 0 && step.kind == Step::Kind::scores;
+      total.masked_key_tiles += warp == 0 && step.kind == Step::Kind::mask;
     }
   }
   const int row0 = program.work.q_tile * plan_.tile_m;

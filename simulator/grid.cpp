@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "attest/plan/launch.h"
 
@@ -22,59 +24,145 @@ bool heads_read_afresh(const Grid& g, const DeviceSpec& device) {
   return key_bytes + query_bytes > device.l2_bytes / device.l2_partitions;
 }
 
+/// Running sums from 0 of what each batch entry occupies, in rows.
+std::vector<std::int64_t> first_rows(const std::vector<std::int64_t>& lengths, std::int64_t multiple) {
+  std::vector<std::int64_t> first;
+  std::int64_t sum = 0;
+  for (const std::int64_t length : lengths) {
+    first.push_back(sum);
+    sum += (length + multiple - 1) / multiple * multiple;
+  }
+  first.push_back(sum);
+  return first;
+}
+
 }  // namespace
 
-Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan) {
+Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan), splits(a_plan.num_splits) {
   const int e = plan.element_bytes;
-  q = make_address(c.layout, e, page, p.batch, p.seqlen_q, p.nheads, p.headdim);
-  k = make_address(c.layout, e, next_page(q.end), p.batch, p.seqlen_k, p.nheads_k, p.headdim);
-  v = make_address(c.layout, e, next_page(k.end), p.batch, p.seqlen_k, p.nheads_k, p.headdim_v);
-  o = make_address(c.layout, e, next_page(v.end), p.batch, p.seqlen_q, p.nheads, p.headdim_v);
-  lse_base = next_page(o.end);
-  spill_base = next_page(lse_base + 4 * p.batch * p.nheads * p.seqlen_q);
-
-  const std::int64_t heads = p.batch * p.nheads;
+  const LengthArrays lengths(p);
+  const Launch launch = make_launch(p, lengths.document_ends);
+  const ForwardArgs args = lengths.args();
   q_tiles = num_q_tiles(plan, p);
-  ctas = q_tiles * heads;
-  std::int64_t low = p.seqlen_k, high = 0, q_rows = 0, tiles = 0;
-  double key_rows = 0;
-  ranges.reserve(static_cast<std::size_t>(q_tiles));
-  for (int t = 0; t < q_tiles; ++t) {
-    const TileRange range = plan.range(make_work(p, t));
-    ranges.push_back(range);
-    if (range.begin == range.end) continue;
-    const std::int64_t first = std::int64_t{range.begin} * plan.tile_n;
-    const std::int64_t last = std::min(std::int64_t{range.end} * plan.tile_n, p.seqlen_k);
-    low = std::min(low, first), high = std::max(high, last);
-    q_rows += std::min<std::int64_t>(plan.tile_m, p.seqlen_q - std::int64_t{t} * plan.tile_m);
-    key_rows += static_cast<double>(last - first);
-    tiles += range.end - range.begin;
+
+  // batch entries by their lengths
+  std::map<std::pair<int, int>, int> known;
+  const bool alike = p.varlen_q.empty() && p.varlen_k.empty() && p.seqused_k.empty();
+  std::vector<std::int64_t> keys;
+  for (std::int64_t b = 0; b < (alike ? 1 : p.batch); ++b) {
+    const Work work = make_work(launch, args, b, 0, 0);
+    keys.push_back(work.seqlen_k);
+    const auto [at, is_new] = known.try_emplace({work.seqlen_q, work.seqlen_k}, static_cast<int>(classes.size()));
+    if (is_new) {
+      LengthClass added{work.seqlen_q, work.seqlen_k, 0, {}};
+      added.walks.reserve(static_cast<std::size_t>(q_tiles * splits));
+      for (int t = 0; t < q_tiles; ++t) {
+        for (int s = 0; s < splits; ++s) {
+          const Work tile = make_work(launch, args, b, t, s);
+          added.walks.push_back(plan.has_rows(tile) ? plan.walk(plan.range(tile), tile) : KeyWalk{});
+        }
+      }
+      classes.push_back(std::move(added));
+    }
+    classes[static_cast<std::size_t>(at->second)].entries += alike ? p.batch : 1;
+    if (!alike) class_of.push_back(at->second);
   }
-  key_tiles = tiles * heads;
-  q_read_bytes = static_cast<double>(q_rows * q.row_bytes * heads);
-  sm_read_bytes = q_read_bytes + key_rows * static_cast<double>(key_row_bytes()) * static_cast<double>(heads);
-  const std::int64_t seen_rows = std::max<std::int64_t>(high - low, 0) * p.batch * p.nheads_k;
-  first_read_bytes = q_read_bytes + static_cast<double>(seen_rows * key_row_bytes());
+
+  const auto place = [&](std::int64_t base, int bytes, std::int64_t rows, std::int64_t heads, std::int64_t columns,
+                         const std::vector<std::int64_t>& first) {
+    if (first.empty()) return make_address(c.layout, bytes, base, p.batch, rows, heads, columns);
+    TensorAddress packed = make_address(c.layout, bytes, base, 1, first.back(), heads, columns);
+    packed.first_row = &first;
+    return packed;
+  };
+  if (!p.varlen_q.empty()) first_q_ = first_rows(p.varlen_q, 1);
+  if (c.layout.page_size != 0) {
+    keys.resize(static_cast<std::size_t>(p.batch), keys[0]);
+    first_k_ = first_rows(keys, c.layout.page_size);
+  } else if (!p.varlen_k.empty()) {
+    first_k_ = first_rows(p.varlen_k, 1);
+  }
+  total_q_ = first_q_.empty() ? p.batch * p.seqlen_q : first_q_.back();
+  q = place(page, e, p.seqlen_q, p.nheads, p.headdim, first_q_);
+  k = place(next_page(q.end), e, p.seqlen_k, p.nheads_k, p.headdim, first_k_);
+  v = place(next_page(k.end), e, p.seqlen_k, p.nheads_k, p.headdim_v, first_k_);
+  o = place(next_page(v.end), plan.output_bytes(), p.seqlen_q, p.nheads, p.headdim_v, first_q_);
+  lse_base = next_page(o.end);
+  partial_base = next_page(lse_base + 4 * total_q_ * p.nheads);
+  const std::int64_t partial_bytes = splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q * 4 * (p.headdim_v + 1) : 0;
+  bias.base = next_page(partial_base + partial_bytes);
+  bias.row_stride = 4 * p.seqlen_k;
+  const bool by_head = p.bias == Bias::bhqk || p.bias == Bias::hqk,
+             by_batch = p.bias == Bias::bhqk || p.bias == Bias::bqk;
+  bias.head_stride = by_head ? p.seqlen_q * bias.row_stride : 0;
+  bias.batch_stride = by_batch ? p.seqlen_q * bias.row_stride * (by_head ? p.nheads : 1) : 0;
+  bias.end =
+      bias.base +
+      (p.bias == Bias::none ? 0 : p.seqlen_q * bias.row_stride * (by_head ? p.nheads : 1) * (by_batch ? p.batch : 1));
+  spill_base = next_page(bias.end);
+
+  ctas = std::int64_t{q_tiles} * splits * p.batch * p.nheads;
+  for (const LengthClass& added : classes) add_class(added);
+}
+
+void Grid::add_class(const LengthClass& c) {
+  const auto heads = static_cast<double>(c.entries * p.nheads), key_heads = static_cast<double>(c.entries * p.nheads_k);
+  const auto last_tile = (c.seqlen_k + plan.tile_n - 1) / plan.tile_n;
+  std::vector<int> readers(static_cast<std::size_t>(last_tile + 1));  // of each key tile, less those of the one before
+  double query_bytes = 0, again_bytes = 0, key_rows = 0, pairs = 0;
+  for (int t = 0; t < q_tiles; ++t) {
+    const auto tile_bytes = static_cast<double>(std::clamp(c.seqlen_q - t * plan.tile_m, 0, plan.tile_m)) *
+                            static_cast<double>(q.row_bytes);
+    const TileRange& range = c.walks[static_cast<std::size_t>(t * splits)].range;  // the splits share it
+    ++readers[static_cast<std::size_t>(range.begin)], --readers[static_cast<std::size_t>(range.end)];
+    ++readers[static_cast<std::size_t>(range.prefix_begin)], --readers[static_cast<std::size_t>(range.prefix_end)];
+    const double missing = range.size() == 0 ? 0 : std::max(0, range.end * plan.tile_n - c.seqlen_k);
+    const double keys = static_cast<double>(range.size()) * plan.tile_n - missing;
+    int parts = 0;
+    for (int s = 0; s < splits; ++s) {
+      const KeyWalk& w = c.walks[static_cast<std::size_t>(t * splits + s)];
+      parts += w.first < w.last;
+    }
+    query_bytes += parts == 0 ? 0 : tile_bytes;
+    again_bytes += parts == 0 ? 0 : tile_bytes * (parts - 1);
+    key_tiles += range.size() * c.entries * p.nheads;
+    key_rows += keys;
+    pairs += keys * tile_bytes / static_cast<double>(q.row_bytes);
+  }
+  double seen_rows = 0;
+  for (int tile = 0, reading = 0; tile < last_tile; ++tile)
+    if ((reading += readers[static_cast<std::size_t>(tile)]) > 0)
+      seen_rows += std::min(plan.tile_n, c.seqlen_k - tile * plan.tile_n);
+  q_read_bytes += query_bytes * heads;
+  // a bias that is shared is read by the first entry and head that see it
+  const double bias_pairs = p.bias == Bias::none ? 0 : 4 * pairs;
+  const bool by_head = bias.head_stride != 0, by_batch = bias.batch_stride != 0;
+  const double first_bias =
+      bias_pairs * static_cast<double>(by_head ? p.nheads : 1) * static_cast<double>(by_batch ? c.entries : 1);
+  bias_bytes += first_bias;
+  sm_read_bytes += heads * (query_bytes + again_bytes + key_rows * static_cast<double>(key_row_bytes()) + bias_pairs);
+  first_read_bytes += heads * query_bytes + key_heads * seen_rows * static_cast<double>(key_row_bytes()) + first_bias;
+}
+
+std::int64_t Grid::rows(std::int64_t batch, int q_tile) const {
+  return std::clamp(entry(batch).seqlen_q - q_tile * plan.tile_m, 0, plan.tile_m);
+}
+
+std::int64_t Grid::lse_row(std::int64_t batch, std::int64_t head) const {
+  return first_q_.empty() ? (batch * p.nheads + head) * p.seqlen_q
+                          : head * total_q_ + first_q_[static_cast<std::size_t>(batch)];
+}
+
+std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split) const {
+  return ((split * p.batch + batch) * p.nheads + head) * p.seqlen_q;
 }
 
 double Grid::key_tiles_a_cta() const {
   return std::max(1.0, static_cast<double>(key_tiles) / static_cast<double>(std::max<std::int64_t>(1, ctas)));
 }
 
-Grid::Place Grid::place(std::int64_t cta) const {
-  const std::int64_t rest = cta / q_tiles;
-  const bool batch_first = plan.grid_order == GridOrder::tiles_batch_heads;
-  Place at{};
-  at.q_tile = static_cast<int>(cta % q_tiles);
-  at.batch = batch_first ? rest % p.batch : rest / p.nheads;
-  at.head = batch_first ? rest / p.batch : rest % p.nheads;
-  at.key_head = plan.kv_head(static_cast<int>(at.head), static_cast<int>(p.nheads), static_cast<int>(p.nheads_k));
-  return at;
-}
-
-Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, int ctas_per_sm,
+Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options) {
-  const std::int64_t slots = device.num_sms * ctas_per_sm;
   const double average = grid.key_tiles_a_cta();
   const auto tiles = static_cast<double>(grid.key_tiles), events = static_cast<double>(options.max_events);
   Resolution r;
@@ -83,12 +171,13 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, int cta
   r.key_tiles_per_event = static_cast<int>(std::max(1.0, std::ceil(wanted / events)));
   // a CTA's own lines, of Q and O, cost about as much as ten key tiles
   const auto affordable = static_cast<std::int64_t>(events / (10 + average / r.key_tiles_per_event));
-  const bool all = tiles <= events && grid.ctas <= options.max_events / 10;
-  r.ctas = all ? grid.ctas : std::min(grid.ctas, std::max(2 * slots, affordable));
+  const bool all = tiles <= events && tasks <= options.max_events / 10;
+  r.tasks = all ? tasks : std::min(tasks, std::max(2 * slots, affordable));
 
   const std::int64_t lines_a_tile =
       grid.plan.tile_n * grid.key_row_bytes() / LineSampler::line_bytes + grid.spill_lines();
-  const double accesses = std::min(tiles, static_cast<double>(r.ctas) * average) * static_cast<double>(lines_a_tile);
+  const double accesses =
+      std::min(tiles, static_cast<double>(r.tasks * grid.plan.cluster) * average) * static_cast<double>(lines_a_tile);
   const std::int64_t all_sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * LineSampler::line_bytes);
   const auto most = static_cast<double>(options.max_line_accesses);
   r.sampling = options.sampling != 0 ? options.sampling : 8;

@@ -1,4 +1,4 @@
-// Which CTAs a launch has, which tiles each reads, and where they lie in memory: what a walk needs before it starts.
+// Which tiles a launch reads, and where they lie in memory: what a walk needs before it starts.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,42 +12,66 @@
 
 namespace attest {
 
-/// Tensors start on 2 MiB pages, one after the other, as an allocator of large blocks places them.
+/// Batch entries of the same lengths, and their key tiles by (query tile, split).
+struct LengthClass {
+  int seqlen_q = 0, seqlen_k = 0;
+  std::int64_t entries = 0;
+  std::vector<KeyWalk> walks;
+};
+
+/// Tensors start on 2 MiB pages, one after the other, as an allocator of large blocks places them. Pages of K and V
+/// follow each other as their batch entries do.
 struct Grid {
   Grid(const Case& c, const KernelPlan& plan);
+  Grid(const Grid&) = delete;  // addresses point into it
+  Grid& operator=(const Grid&) = delete;
 
   const Problem& p;
   const KernelPlan& plan;
-  TensorAddress q, k, v, o;
-  std::int64_t lse_base = 0, spill_base = 0;
-  int q_tiles = 0;
-  std::vector<TileRange> ranges;  // by query tile: the same for all heads
+  TensorAddress q, k, v, o,
+      bias;  // bias: [batch, queries, heads, keys], rows of its keys; strides 0 where it is shared
+  std::int64_t lse_base = 0, partial_base = 0, spill_base = 0;
+  int q_tiles = 0, splits = 1;
+  std::vector<LengthClass> classes;
+  std::vector<int> class_of;  // by batch entry; empty: all are alike
   std::int64_t ctas = 0;
   std::int64_t key_tiles = 0;   // visited by all CTAs
   double q_read_bytes = 0;      // of query tiles that see a key
-  double first_read_bytes = 0;  // each byte of Q, K, V that some CTA reads, once
+  double first_read_bytes = 0;  // each byte of Q, K, V and bias that some CTA reads, once
+  double bias_bytes = 0;        // of these, of the bias
   double sm_read_bytes = 0;     // what all CTAs ask for, rows in range only
 
+  const LengthClass& entry(std::int64_t batch) const {
+    return classes[class_of.empty() ? 0 : static_cast<std::size_t>(class_of[static_cast<std::size_t>(batch)])];
+  }
+  const KeyWalk& walk(std::int64_t batch, int q_tile, int split) const {
+    return entry(batch).walks[static_cast<std::size_t>(q_tile * splits + split)];
+  }
+  std::int64_t rows(std::int64_t batch, int q_tile) const;  // queries that tile has
   double key_tiles_a_cta() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }
+  std::int64_t key_head(std::int64_t head) const {
+    return plan.kv_head(static_cast<int>(head), static_cast<int>(p.nheads), static_cast<int>(p.nheads_k));
+  }
+  /// First row of a head in LSE, and of a split's part of a head in the workspace.
+  std::int64_t lse_row(std::int64_t batch, std::int64_t head) const;
+  std::int64_t partial_row(std::int64_t batch, std::int64_t head, int split) const;
   /// 128-byte lines of local memory that a CTA writes in a key tile.
   std::int64_t spill_lines() const { return std::int64_t{plan.spill_words_per_key_tile} * plan.num_warps; }
 
-  struct Place {
-    std::int64_t batch, head, key_head;
-    int q_tile;
-  };
-  /// Where the CTA of linear index `cta` works, in the plan's grid order.
-  Place place(std::int64_t cta) const;
+ private:
+  void add_class(const LengthClass& c);
+  std::vector<std::int64_t> first_q_, first_k_;  // rows, where entries follow each other without gaps
+  std::int64_t total_q_ = 0;
 };
 
 /// How finely a walk is simulated.
 struct Resolution {
   int sampling = 1;  // one set of L2 in so many
   int key_tiles_per_event = 1;
-  std::int64_t ctas = 0;  // simulated, from the first
+  std::int64_t tasks = 0;  // simulated, from the first
 };
-Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, int ctas_per_sm,
+Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options);
 
 /// DRAM reads of all CTAs from those of the first ones: `first_key_bytes` of K and V read for the first time,

@@ -24,14 +24,18 @@ int L2Cache::find(const Set& set, std::uint32_t tag) const {
 void L2Cache::touch(Set& set, int at) {
   const std::uint32_t tag = set.tag[at];
   const std::uint8_t dirty = set.dirty_sectors[at];
+  const std::uint32_t first_to_go = set.first_to_go >> at & 1;
   shift(set, at);
   set.tag[0] = tag;
   set.dirty_sectors[0] = dirty;
+  set.first_to_go |= first_to_go;
 }
 
 void L2Cache::shift(Set& set, int count) {
   std::memmove(&set.tag[1], &set.tag[0], static_cast<std::size_t>(count) * sizeof(set.tag[0]));
   std::memmove(&set.dirty_sectors[1], &set.dirty_sectors[0], static_cast<std::size_t>(count));
+  const std::uint32_t moved = (2u << count) - 1;
+  set.first_to_go = (set.first_to_go & ~moved) | (set.first_to_go << 1 & moved);
 }
 
 void L2Cache::clean_oldest(Set& set) {
@@ -44,20 +48,26 @@ void L2Cache::clean_oldest(Set& set) {
   }
 }
 
-void L2Cache::insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors) {
+void L2Cache::insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first) {
   if (set.used < ways_) {
-    ++set.used;
-  } else if (const std::uint8_t last = set.dirty_sectors[set.used - 1]; last != 0) {
-    written_back_sectors_ += last;
-    --set.dirty;
+    shift(set, set.used++);
+  } else {
+    const int oldest_to_go = std::bit_width(set.first_to_go) - 1;
+    if (oldest_to_go < 0 && evict_first) return;
+    const int victim = oldest_to_go >= 0 ? oldest_to_go : set.used - 1;
+    if (const std::uint8_t sectors = set.dirty_sectors[victim]; sectors != 0) {
+      written_back_sectors_ += sectors;
+      --set.dirty;
+    }
+    shift(set, victim);
   }
-  shift(set, set.used - 1);
   set.tag[0] = tag;
   set.dirty_sectors[0] = dirty_sectors;
+  set.first_to_go |= static_cast<std::uint32_t>(evict_first);
   if (dirty_sectors != 0 && ++set.dirty > dirty_ways_) clean_oldest(set);
 }
 
-L2Cache::Outcome L2Cache::read(const CachedLine& line, int side) {
+L2Cache::Outcome L2Cache::read(const CachedLine& line, int side, bool evict_first) {
   const int near_side = partitions_ == 1 ? 0 : side;
   Set& near_set = set(near_side, line.set);
   if (const int at = find(near_set, line.tag); at >= 0) {
@@ -71,10 +81,10 @@ L2Cache::Outcome L2Cache::read(const CachedLine& line, int side) {
       touch(home_set, at);
       outcome = Outcome::far_hit;
     } else {
-      insert(home_set, line.tag, 0);
+      insert(home_set, line.tag, 0, evict_first);
     }
   }
-  insert(near_set, line.tag, 0);
+  insert(near_set, line.tag, 0, evict_first);
   return outcome;
 }
 
@@ -87,7 +97,7 @@ void L2Cache::write(const CachedLine& line, int side) {
     dirty = std::max(dirty, line.sectors);
     if (!was_dirty && ++home_set.dirty > dirty_ways_) clean_oldest(home_set);
   } else {
-    insert(home_set, line.tag, line.sectors);
+    insert(home_set, line.tag, line.sectors, false);
   }
   if (partitions_ == 1) return;
   if (side == line.home) {  // the other side's copy is stale now
@@ -96,6 +106,8 @@ void L2Cache::write(const CachedLine& line, int side) {
       std::copy(other.tag.begin() + at + 1, other.tag.begin() + other.used, other.tag.begin() + at);
       std::copy(other.dirty_sectors.begin() + at + 1, other.dirty_sectors.begin() + other.used,
                 other.dirty_sectors.begin() + at);
+      const std::uint32_t below = (1u << at) - 1;
+      other.first_to_go = (other.first_to_go & below) | (other.first_to_go >> 1 & ~below);
       --other.used;
     }
     return;
@@ -104,7 +116,7 @@ void L2Cache::write(const CachedLine& line, int side) {
   if (const int at = find(near_set, line.tag); at >= 0)
     touch(near_set, at);
   else
-    insert(near_set, line.tag, 0);
+    insert(near_set, line.tag, 0, false);
 }
 
 std::int64_t L2Cache::dirty_sectors() const {

@@ -12,8 +12,14 @@ constexpr double unlisted_instructions = 1.24;
 
 /// FMAs of a matrix unit, an SM and a clock, for the plan's element type.
 double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
+  if (plan.matrix_kind == MatrixKind::wgmma)
+    return plan.element_bytes == 1 ? device.wgmma_fma_per_clock_8bit : device.wgmma_fma_per_clock_16bit;
   return plan.element_bytes == 4 ? device.fp32_fma_per_clock : device.mma_sync_fma_per_clock_16bit;
 }
+
+/// Steps of one warp that are under way at a time: wgmma runs on while its warpgroup goes on to the softmax, and each
+/// step's second half of the products does so (the first half's results are what the softmax waits for).
+double steps_under_way(const KernelPlan& plan) { return plan.matrix_kind == MatrixKind::wgmma ? 1.5 : 1; }
 
 }  // namespace
 
@@ -28,28 +34,44 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   // beside the scores', each lane computes its rows' rescaling factors
   const double rescales = plan.lazy_rescale ? 0 : 2.0 * plan.m_blocks() * 32;
   d.exp = (static_cast<double>(counts.exponentials) / steps + rescales) / (device.exp_per_clock / schedulers);
-  d.smem = static_cast<double>(counts.smem_wavefronts) / steps * 128 / device.smem_bytes_per_clock;
+  const auto smem_cycles = [&](std::int64_t wavefronts) {
+    return static_cast<double>(wavefronts) / steps * 128 / device.smem_bytes_per_clock;
+  };
+  const auto of_kind = [&](SharedAccess::Kind kind) {
+    return counts.wavefronts_by_kind[static_cast<std::size_t>(kind)];
+  };
+  // wgmma's operands arrive while it multiplies; what is slower of the two holds the tensor pipe
+  const std::int64_t operands = of_kind(SharedAccess::Kind::multiply);
+  d.tensor = std::max(d.tensor, smem_cycles(operands) * schedulers);
+  d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk));
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled
   const double fp32 = elements * 3 + (plan.lazy_rescale ? 0 : outputs);
   const double fp32_issue = fp32 * std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
-  const double matrix = 2 * static_cast<double>(counts.matrix_steps) / steps;  // m16n8 instructions
+  const bool bulk = plan.matrix_kind == MatrixKind::wgmma;  // one instruction for a tile's width
+  const double matrix = bulk ? 0 : 2 * static_cast<double>(counts.matrix_steps) / steps;  // m16n8 instructions
+  // a mask is a comparison and a selection for each score
+  const double masks =
+      2 * elements * static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
   const double packs = elements / 2;
-  const double loads = static_cast<double>(counts.smem_wavefronts_ideal) / steps / 4;  // 512 bytes an instruction
+  // 512 bytes an instruction
+  const double loads = bulk ? 0 : static_cast<double>(counts.smem_wavefronts_ideal) / steps / 4;
   const double exponentials = elements * plan.exp_instructions;
-  d.issue = unlisted_instructions * (fp32_issue + exponentials + packs + matrix + loads + 2.0 * spill_words);
+  d.issue = unlisted_instructions * (fp32_issue + masks + exponentials + packs + matrix + loads + 2.0 * spill_words);
   return d;
 }
 
 double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  const double warps = ctas * plan.num_warps;
+  const double under_way = steps_under_way(plan), warps = ctas * plan.num_warps * under_way;
   const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
   // Schweitzer's approximation: an arriving warp finds the others as the average finds them.
   struct Station {
     double demand, customers;
   };
-  const Station stations[] = {
-      {d.tensor, of_scheduler}, {d.exp, of_scheduler}, {d.issue, of_scheduler}, {d.smem, warps}};
+  const Station stations[] = {{d.tensor / under_way, of_scheduler},
+                              {d.exp / under_way, of_scheduler},
+                              {d.issue / under_way, of_scheduler},
+                              {d.smem / under_way, warps}};
   const auto residence = [&](double cycle) {  // of one warp at all stations, if a warp comes round every `cycle`
     double sum = 0;
     for (const Station& s : stations) {
@@ -71,6 +93,9 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
 }
 
 double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device) {
+  // A producer has the next tile's Q and K on their way in time; but its first scores and softmax, and its last
+  // products, have nothing of their own warp to run under.
+  if (plan.producer_warps > 0) return d.tensor + d.exp + d.issue;
   // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue scales, packs, stages and stores
   // O.
   const double copied = plan.tile_bytes(Operand::q) + plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::o);

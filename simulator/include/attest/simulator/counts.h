@@ -27,7 +27,7 @@ struct Counts {
   std::int64_t exponentials = 0;  // of scores, masked ones included
   std::int64_t copies = 0;        // warp instructions that fill shared memory
   std::int64_t barriers = 0;      // a warp
-  std::int64_t key_tiles = 0;
+  std::int64_t key_tiles = 0, masked_key_tiles = 0;
 
   Counts& operator+=(const Counts& other);
   friend Counts operator*(Counts counts, std::int64_t times);
@@ -37,7 +37,7 @@ struct Counts {
 /// Where tensors lie, as far as sectors depend on it. By operand.
 struct GlobalLayout {
   std::array<std::int64_t, 4> row_stride_bytes{};
-  std::array<std::int64_t, 4> base{};  // of the head, in bytes; only its value mod 32 matters
+  std::array<std::int64_t, 4> base{};  // of the head, in bytes; only its value mod 128 matters
 };
 
 /// Counts programs of one plan; remembers the steps it has seen, so that a long sequence costs no more than its list.

@@ -32,8 +32,9 @@ class L2Cache {
   /// `sets` a partition. At most `dirty_ways` lines of a set stay dirty: one more writes the oldest back.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
-  /// An SM on `side` reads; a miss fills from DRAM.
-  Outcome read(const CachedLine& line, int side);
+  /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, and take no
+  /// other line's place.
+  Outcome read(const CachedLine& line, int side, bool evict_first = false);
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 
@@ -45,6 +46,7 @@ class L2Cache {
   struct Set {
     std::array<std::uint32_t, max_ways> tag;
     std::array<std::uint8_t, max_ways> dirty_sectors;  // 0: clean
+    std::uint32_t first_to_go = 0;                     // a bit a way
     int used = 0;
     int dirty = 0;
   };
@@ -54,8 +56,8 @@ class L2Cache {
   }
   int find(const Set& set, std::uint32_t tag) const;
   static void touch(Set& set, int at);
-  static void shift(Set& set, int count);  // the first `count` ways, by one
-  void insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors);
+  static void shift(Set& set, int count);  // the first `count` ways, by one, over the way after them
+  void insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
   void clean_oldest(Set& set);
 
   int partitions_;

@@ -75,7 +75,11 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
     plan.spill_words_per_key_tile = padded == 128 ? 14 : 6;
     plan.spill_words_per_cta = padded == 128 ? 14 : 22;
   }
-  if (plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
+  // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
+  const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);
+  if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
+  if (plan.element_bytes == 2 && padded == 96) plan.known_registers = 252;
+  if (plan.element_bytes == 2 && two_fit) plan.known_registers = 254;
   return plan;
 }
 
@@ -112,7 +116,7 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.stages = 2;
   plan.other_smem_bytes = 3072;
   plan.persistence = masked ? Persistence::dynamic : Persistence::static_stride;
-  plan.longest_first = causal;
+  plan.longest_first = masked;
   plan.l2_section_bytes = masked ? 32 << 20 : 0;
   const std::int64_t q_tiles = (p.seqlen_q + plan.tile_m - 1) / plan.tile_m;
   plan.cluster = padded >= 128 && !masked && q_tiles % 2 == 0 ? 2 : 1;

@@ -1,0 +1,64 @@
+#include "schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace attest {
+namespace {
+
+/// Query heads in a section: as many key heads as have their K and V in it, a power of two, with all of their queries.
+std::int64_t heads_a_section(const Grid& grid) {
+  const std::int64_t room = grid.plan.l2_section_bytes;
+  if (room == 0) return 0;
+  const std::int64_t bytes = std::max<std::int64_t>(1, grid.p.seqlen_k * grid.key_row_bytes());
+  const auto fit = static_cast<std::uint64_t>(std::max<std::int64_t>(1, room / bytes));
+  return static_cast<std::int64_t>(std::bit_floor(fit)) * (grid.p.nheads / grid.p.nheads_k);
+}
+
+}  // namespace
+
+Schedule::Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm)
+    : grid_(grid),
+      sms_(static_cast<int>(device.num_sms)),
+      partitions_(static_cast<int>(device.l2_partitions)),
+      cluster_(grid.plan.cluster),
+      slots_(std::max(1, sms_ / cluster_) * ctas_per_sm),
+      fixed_(grid.plan.persistence == Persistence::static_stride),
+      groups_((grid.q_tiles + cluster_ - 1) / cluster_),
+      section_(heads_a_section(grid)),
+      tasks_(groups_ * grid.splits * grid.p.batch * grid.p.nheads) {}
+
+Task Schedule::task(std::int64_t index) const {
+  const Problem& p = grid_.p;
+  Task t;
+  std::int64_t group = 0;
+  if (section_ == 0) {
+    group = index % groups_;
+    const std::int64_t rest = index / groups_, member = rest / grid_.splits;
+    t.split = static_cast<int>(rest % grid_.splits);
+    const bool batch_first = grid_.plan.grid_order == GridOrder::tiles_batch_heads;
+    t.batch = batch_first ? member % p.batch : member / p.nheads;
+    t.head = batch_first ? member / p.batch : member % p.nheads;
+  } else {
+    const std::int64_t a_head = groups_ * grid_.splits, members = p.batch * p.nheads;
+    const std::int64_t first = index / (section_ * a_head) * section_, in = index - first * a_head;
+    const std::int64_t heads = std::min(section_, members - first), member = first + in % heads;
+    group = in / heads % groups_;
+    t.split = static_cast<int>(in / heads / groups_);
+    t.batch = member / p.nheads;
+    t.head = member % p.nheads;
+  }
+  if (grid_.plan.longest_first) group = groups_ - 1 - group;
+  t.q_tile = static_cast<int>(group) * cluster_;
+  return t;
+}
+
+int Schedule::sm(int slot) const { return slot * cluster_ % (sms_ / cluster_ * cluster_); }
+
+int Schedule::side(int slot) const {
+  constexpr int gpcs = 8;  // of an H100 and H200 die
+  if (partitions_ == 1) return 0;
+  return cluster_ > 1 ? slot % 2 : sm(slot) * gpcs / sms_ % 2;
+}
+
+}  // namespace attest

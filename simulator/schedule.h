@@ -1,0 +1,44 @@
+// Which CTA slot works on what, and in which order.
+#pragma once
+#include <cstdint>
+
+#include "attest/simulator/device.h"
+#include "grid.h"
+
+namespace attest {
+
+/// A cluster's share of the work: query tiles from `q_tile` on, a CTA each, of one head.
+struct Task {
+  std::int64_t batch = 0, head = 0;
+  int q_tile = 0, split = 0;
+};
+
+/// Slots are clusters of CTAs that the device holds at a time. A grid hands its tasks to the slots in order, each to
+/// the first that is free, and so does a dynamic scheduler; a static one gives every slot its own, `slots()` apart.
+///
+/// Order: query tiles fastest, then splits, then heads and batch entries as the plan's grid has them. With sections,
+/// heads whose K and V fit `l2_section_bytes` together (a power of two of them) are done before the next ones: their
+/// heads fastest, then query tiles.
+class Schedule {
+ public:
+  Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm);
+
+  std::int64_t tasks() const { return tasks_; }
+  Task task(std::int64_t index) const;
+  int slots() const { return slots_; }
+  bool fixed() const { return fixed_; }
+  int sm(int slot) const;
+  /// The half of the SMs, and so the partition of L2, that a slot belongs to. A plain grid fills one cluster of SMs (a
+  /// GPC) after the other, and each is wholly on one side; clusters of CTAs go round them.
+  int side(int slot) const;
+
+ private:
+  const Grid& grid_;
+  int sms_, partitions_, cluster_, slots_;
+  bool fixed_;
+  std::int64_t groups_;   // of query tiles, a head
+  std::int64_t section_;  // heads worked on together; 0: no sections
+  std::int64_t tasks_;
+};
+
+}  // namespace attest

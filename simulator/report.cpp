@@ -133,7 +133,8 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));
 }
 
-SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device, std::string_view plan_name) {
+SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device, std::string_view plan_name,
+                          const TileWalkOptions& effort) {
   check(c, plan, device);
   if (device.kind == DeviceKind::cube_vector) return simulate_unified_buffer(c, plan, device, plan_name);
   const Problem& p = c.problem;
@@ -155,6 +156,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   const StepDemand demand =
       counts.key_tiles == 0 ? StepDemand{} : step_demand(plan, device, counts, r.registers.spill_words);
   TileWalkOptions& options = r.walk_options;
+  options = effort;
   for (int n = 1; n <= r.ctas_per_sm; ++n)
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
   options.cycles_per_cta = cycles_per_cta(demand, plan, device);

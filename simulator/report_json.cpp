@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attest/simulator/plan_file.h"
 #include "attest/simulator/report.h"
 #include "attest/simulator/unified_buffer.h"
 
@@ -13,18 +14,6 @@ using Json = nlohmann::ordered_json;
 Json whole(double x) {
   if (x >= 0 && x < 0x1p53) return std::llround(x);
   return x;
-}
-
-Json plan_json(const SimulationReport& r) {
-  const KernelPlan& plan = r.plan;
-  return {{"name", r.plan_name},
-          {"tile_m", plan.tile_m},
-          {"tile_n", plan.tile_n},
-          {"num_warps", plan.num_warps},
-          {"stages", plan.stages},
-          {"q_in_registers", plan.q_in_registers},
-          {"lazy_rescale", plan.lazy_rescale},
-          {"swizzled", plan.swizzled}};
 }
 
 Json registers_json(const RegisterEstimate& e) {
@@ -59,7 +48,7 @@ Json to_json(const SimulationReport& r) {
   Json json;
   json["schema"] = "attest/predict/1";
   json["case"] = to_json(r.c);
-  json["plan"] = plan_json(r);
+  json["plan"] = to_json(DescribedPlan{r.plan_name, r.plan});
   json["device"] = r.device.name;
   json["dram_read_bytes"] = whole(r.dram_read_bytes);
   json["dram_write_bytes"] = whole(r.dram_write_bytes);

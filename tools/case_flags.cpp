@@ -53,9 +53,10 @@ void refuse_beside(const Flags& flags, const std::vector<std::string>& names, st
 }
 
 // The fields of one layer of a model, which --batch and --dtype may still change.
-Json model_fields(const Flags& flags, const std::string& model) {
+Json model_fields(const Flags& flags, const std::string& model, std::optional<std::int64_t> seqlen_of_model) {
   refuse_beside(flags, fields_of_a_model, "--model");
-  const auto seqlen = flags.integer("--seqlen");
+  const auto given = flags.integer("--seqlen");
+  const auto seqlen = given ? given : seqlen_of_model;
   if (!seqlen) throw InvalidInput("model", in_quotes(model), "needs --seqlen N, its tokens");
   refuse_unknown("model", model, model_names());
   Case c;
@@ -118,7 +119,7 @@ void declare_case_flags(Flags& flags) {
   flags.value("--seed", "S", "Of the inputs (0)");
 }
 
-Json case_fields(const Flags& flags) {
+Json case_fields(const Flags& flags, std::optional<std::int64_t> seqlen_of_model) {
   if (const auto text = flags.text("--case")) {
     refuse_beside(flags, field_flags(), "--case");
     refuse_beside(flags, {"--model", "--seqlen"}, "--case");
@@ -127,7 +128,7 @@ Json case_fields(const Flags& flags) {
   const auto model = flags.text("--model");
   if (const auto seqlen = flags.text("--seqlen"); seqlen && !model)
     throw InvalidInput("seqlen", in_quotes(*seqlen), "goes with --model; otherwise give --seqlen-q and --seqlen-k");
-  Json json = model ? model_fields(flags, *model) : Json::object();
+  Json json = model ? model_fields(flags, *model, seqlen_of_model) : Json::object();
   for (const IntegerFlag& flag : integer_flags)
     if (const auto value = flags.integer(flag.name)) json[field_of(flag.name)] = *value;
   if (const auto dtype = flags.text("--dtype")) json["dtype"] = *dtype;

@@ -1,6 +1,8 @@
 // CASE on the command line: flags, --case FILE|'{json}', or --model NAME --seqlen N.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +15,9 @@ namespace attest::tools {
 void declare_case_flags(Flags& flags);
 
 /// The fields that the flags give, under the names of to_json(Case); those not given are left out. Throws InvalidInput
-/// for values that cannot be read and flags that contradict each other.
-nlohmann::ordered_json case_fields(const Flags& flags);
+/// for values that cannot be read and flags that contradict each other. `seqlen_of_model` stands in for a --seqlen that
+/// was not given beside --model.
+nlohmann::ordered_json case_fields(const Flags& flags, std::optional<std::int64_t> seqlen_of_model = std::nullopt);
 
 /// The case that the flags give, validated. Throws InvalidInput.
 Case read_case(const Flags& flags);

@@ -7,6 +7,7 @@ namespace attest::tools {
 Command check_command();
 Command fuzz_command();
 Command predict_command();
+Command tune_command();
 Command reference_command();
 Command mutants_command();
 Command kernels_command();

@@ -35,6 +35,11 @@ void Flags::toggle(const std::string& name, const std::string& help) {
   toggles_.insert(name);
 }
 
+void Flags::values(const std::string& name, const std::string& placeholder, const std::string& help) {
+  value(name, placeholder, help);
+  repeatable_.insert(name);
+}
+
 void Flags::check() const {
   std::vector<std::string> names;
   for (const CLI::Option* option : app_.get_options()) {
@@ -42,13 +47,14 @@ void Flags::check() const {
     names.push_back(name);
     if (option->count() == 0) continue;
     const std::vector<std::string>& results = option->results();
-    if (option->count() > 1)
+    if (option->count() > 1 && !repeatable_.contains(name))
       throw InvalidInput(field_of(name), fmt::format("{} and {}", in_quotes(results[0]), in_quotes(results[1])),
                          "were both given; a flag may be given once");
     if (toggles_.contains(name) && !results[0].empty())
       throw InvalidInput(field_of(name), in_quotes(results[0]), fmt::format("is a value, and {} takes none", name));
-    if (results[0].starts_with("--"))  // CLI11 takes the next flag for the value of the one before
-      throw InvalidInput(field_of(name), in_quotes(results[0]), "is a flag, where a value was expected");
+    for (const std::string& result : results)
+      if (result.starts_with("--"))  // CLI11 takes the next flag for the value of the one before
+        throw InvalidInput(field_of(name), in_quotes(result), "is a flag, where a value was expected");
   }
   const std::vector<std::string> extras = app_.remaining();
   if (extras.empty()) return;
@@ -64,6 +70,8 @@ std::optional<std::string> Flags::text(const std::string& name) const {
   if (option->count() == 0) return std::nullopt;
   return toggles_.contains(name) ? "true" : option->results().at(0);
 }
+
+std::vector<std::string> Flags::texts(const std::string& name) const { return app_.get_option(name)->results(); }
 
 std::optional<std::int64_t> Flags::integer(const std::string& name, std::int64_t low, std::int64_t high) const {
   const auto value = text(name);

@@ -25,6 +25,8 @@ class Flags {
   /// --name or --name=VALUE; text() is empty for the former.
   void optional_value(const std::string& name, const std::string& placeholder, const std::string& help);
   void toggle(const std::string& name, const std::string& help);
+  /// --name VALUE, as often as wanted.
+  void values(const std::string& name, const std::string& placeholder, const std::string& help);
 
   /// Refuses, with InvalidInput, what was given twice and what was never declared.
   void check() const;
@@ -32,6 +34,7 @@ class Flags {
   // Reading, after the command line was parsed. All throw InvalidInput naming the flag without its dashes.
   bool given(const std::string& name) const;
   std::optional<std::string> text(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;  // of values(), in the order they were given
   std::optional<std::int64_t> integer(const std::string& name,
                                       std::int64_t low = std::numeric_limits<std::int64_t>::min(),
                                       std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
@@ -45,7 +48,7 @@ class Flags {
  private:
   CLI::App& app_;
   std::string group_ = "Options";
-  std::set<std::string> toggles_;
+  std::set<std::string> toggles_, repeatable_;
 };
 
 /// "--seqlen-q" -> "seqlen_q", the field that the flag sets.

@@ -3,23 +3,68 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
 #include "attest/simulator/device.h"
+#include "attest/simulator/plan_file.h"
 #include "case_flags.h"
 #include "commands.h"
 #include "output.h"
+#include "plan_flags.h"
 
 namespace attest::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// One plan as the file that --plan reads.
+ExitCode print_plan(const Flags& flags, const Results& results, const DeviceSpec& device) {
+  const Case c = read_case(flags);
+  const DescribedPlan plan = read_plan(flags, c, device);
+  results.finish("plans", {{"device", device.name}, {"case", to_json(c)}, {"plan", to_json(plan)}},
+                 to_json(plan).dump(2) + "\n");
+  return exit_pass;
+}
+
+Json fields_json() {
+  Json fields = Json::array();
+  for (const PlanField& field : plan_fields()) {
+    Json entry = {{"field", field.name}, {"default", plan_value(KernelPlan{}, field)}, {"doc", field.doc}};
+    if (const auto words = plan_words(field); !words.empty())
+      entry["words"] = words;
+    else if (entry["default"].is_number())
+      entry["low"] = field.low, entry["high"] = field.high;
+    fields.push_back(std::move(entry));
+  }
+  return fields;
+}
+
+std::string fields_text() {
+  std::string text = "\nFields of a plan file, with their defaults:\n";
+  for (const PlanField& field : plan_fields()) {
+    const auto words = plan_words(field);
+    text += fmt::format("  {:<26}{:<18}{}{}\n", field.name, plan_value(KernelPlan{}, field).dump(), field.doc,
+                        words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", ")));
+  }
+  return text;
+}
+
+/// A case alone would change nothing in the list.
+void refuse_without_plan(const Flags& flags) {
+  std::vector<std::string> given = case_flags_given(flags);
+  if (flags.given("--set")) given.emplace_back("--set");
+  if (!given.empty()) throw InvalidInput(field_of(given[0]), given[0], "goes with --plan P");
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const std::string device_name = flags.text("--device").value_or("h100");
   refuse_unknown("device", device_name, device_names());
   const DeviceSpec device = load_device(device_name);
+  if (flags.given("--plan")) return print_plan(flags, results, device);
+  refuse_without_plan(flags);
   Json plans = Json::array();
   std::string text = fmt::format("On {}, bf16:\n", device.name);
   for (const NamedPlan& named : named_plans) {
@@ -45,17 +90,22 @@ ExitCode run(const Flags& flags) {
     }
     plans.push_back({{"name", named.name}, {"description", named.description}, {"tilings", tilings}});
   }
-  results.finish("plans", {{"device", device.name}, {"dtype", "bf16"}, {"plans", plans}}, text);
+  results.finish("plans", {{"device", device.name}, {"dtype", "bf16"}, {"plans", plans}, {"fields", fields_json()}},
+                 text + fields_text());
   return exit_pass;
 }
 
 }  // namespace
 
 Command plans_command() {
-  return {"plans", "The tilings that can be predicted", "  attest plans --device a100",
+  return {"plans", "The tilings that can be predicted, and the fields of a plan file",
+          "  attest plans --device a100\n"
+          "  attest plans --plan fa2 --headdim 128 > my.json   the file that `attest predict --plan my.json` reads",
           [](Flags& flags) {
             flags.group("Plans");
             flags.value("--device", "D", "Whose shared memory they are to fit (h100)");
+            declare_plan_flags(flags);
+            declare_case_flags(flags);
           },
           run};
 }

@@ -1,24 +1,61 @@
 // attest predict: what a kernel costs on a case and a device, before anybody runs it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/sweep.h"
 #include "attest/simulator/trace.h"
 #include "case_flags.h"
 #include "commands.h"
 #include "output.h"
+#include "parse.h"
+#include "plan_flags.h"
 
 namespace attest::tools {
 namespace {
 
+DeviceSpec read_device(const Flags& flags) {
+  const std::string name = flags.text("--device").value_or("h100");
+  refuse_unknown("device", name, device_names());
+  return load_device(name);
+}
+
+/// One prediction at each value of --sweep.
+ExitCode run_sweep(const Flags& flags, const Results& results) {
+  const SweepAxis axis = parse_sweep(*flags.text("--sweep"));
+  for (const char* const flag : {"--html", "--trace"})
+    if (const auto path = flags.text(flag))
+      throw InvalidInput(field_of(flag), in_quotes(*path), "goes without --sweep");
+  const auto csv = output_file(flags, "--csv");
+  if (csv) results.refuse_same_file("csv", csv->path());
+  const auto fields = case_fields(flags, axis.field == "seqlen" ? std::optional(axis.values.front()) : std::nullopt);
+  const DeviceSpec device = read_device(flags);
+  const auto points = sweep(axis, fields, device, [&](const Case& c) { return read_plan(flags, c, device); });
+  if (std::none_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.report.has_value(); }))
+    throw InvalidInput("sweep", in_quotes(axis.field),
+                       fmt::format("has no value that can be predicted; the first: {}", points.front().refused));
+  if (csv) csv->write(to_csv(axis, points));
+  results.finish("predict",
+                 {{"device", device.name},
+                  {"plan_name", flags.text("--plan").value_or("attest")},
+                  {"case", fields},
+                  {"sweep_field", axis.field},
+                  {"sweep", to_json(axis, points)}},
+                 to_table(axis, points));
+  return exit_pass;
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  if (flags.given("--sweep")) return run_sweep(flags, results);
+  if (const auto path = flags.text("--csv")) throw InvalidInput("csv", in_quotes(*path), "goes with --sweep");
   const auto html = output_file(flags, "--html");
   const auto trace = output_file(flags, "--trace");
   if (html) results.refuse_same_file("html", html->path());
@@ -30,14 +67,9 @@ ExitCode run(const Flags& flags) {
     results.finish("predict", {{"case", to_json(c)}, {"unsupported", *why}}, "");
     return exit_unsupported;
   }
-  const std::string device_name = flags.text("--device").value_or("h100");
-  refuse_unknown("device", device_name, device_names());
-  const DeviceSpec device = load_device(device_name);
-  const std::string plan_name = flags.text("--plan").value_or("attest");
-  std::vector<std::string> plans;
-  for (const NamedPlan& plan : named_plans) plans.emplace_back(plan.name);
-  refuse_unknown("plan", plan_name, plans);
-  const SimulationReport report = simulate(c, plan_named(plan_name, c, device), device, plan_name);
+  const DeviceSpec device = read_device(flags);
+  const DescribedPlan plan = read_plan(flags, c, device);
+  const SimulationReport report = simulate(c, plan.plan, device, plan.name);
   if (html) html->write(html_report(report));
   if (trace) trace->write(trace_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   results.finish("predict", to_json(report), to_table(report));
@@ -50,13 +82,19 @@ Command predict_command() {
   return {
       "predict", "Bytes, conflicts, spill and time of a kernel, before it runs",
       "  attest predict --model llama-3-70b --seqlen 8192 --device h100\n"
-      "  attest predict --plan fa2 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device h200 --json -",
+      "  attest predict --plan fa2 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device h200 --json -\n"
+      "  attest predict --plan fa2 --set swizzled=false --set pad_chunks=1 --seqlen-q 4096 --seqlen-k 4096 --headdim "
+      "128\n"
+      "  attest predict --model llama-3-70b --sweep seqlen=512..131072:x2 --csv lengths.csv",
       [](Flags& flags) {
         flags.group("Prediction");
-        flags.value("--plan", "P", "A plan of `attest plans` (attest)");
+        declare_plan_flags(flags);
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.value("--trace", "FILE", "Write a trace for Perfetto: an SM's key tiles, and the unfused path beside it");
         flags.value("--html", "FILE", "Write a page that shows it: bytes, roofline, banks, registers, an SM over time");
+        flags.value("--sweep", "FIELD=VALUES",
+                    "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field; seqlen: both");
+        flags.value("--csv", "FILE", "Write the sweep as CSV");
         declare_case_flags(flags);
       },
       run};

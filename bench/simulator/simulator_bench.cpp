@@ -1,17 +1,25 @@
 // How long a prediction takes, beside the same prediction without its shortcuts: every set of L2 walked and every CTA
-// recorded and counted. Goals on one core: 16 heads x 4 x 4096 x 128 under 0.1 s, 2 heads x 65,536 under 0.5 s.
+// recorded and counted. Goals on one core: 16 heads x 4 x 4096 x 128 under 0.1 s, 2 heads x 65,536 under 0.5 s; a tune
+// of 500 plans under 20 s; memory under 1 GiB.
 //
 //   simulator_bench
 //
 // prints Google Benchmark's table. `exhaustive_over_prediction` is the ratio of the two times, `dram_read_error` the
-// sampled walk's bytes over the exhaustive walk's, less 1.
+// sampled walk's bytes over the exhaustive walk's, less 1. The rows of `tune` say how many plans fit, how much longer
+// walking each of them in full takes, where the best of them stood in the rough rank, and how much slower than it the
+// plan is that tune chose. `peak_mib` is the process's, up to there.
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
+#include <vector>
 
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/tune.h"
 
 namespace {
 
@@ -58,6 +66,12 @@ std::pair<double, double> exhaustive(const Case& c, const KernelPlan& plan, cons
   return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), bytes};
 }
 
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
 void predict(benchmark::State& state, const Panel& p) {
   const Case c = case_of(p);
   const DeviceSpec device = load_device("h200");
@@ -70,6 +84,7 @@ void predict(benchmark::State& state, const Panel& p) {
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     benchmark::DoNotOptimize(report);
   }
+  state.counters["peak_mib"] = peak_mib();
   if (!p.exhaustive) return;
   const auto [exhaustive_seconds, bytes] = exhaustive(c, plan, device, report);
   state.counters["exhaustive_over_prediction"] =
@@ -77,11 +92,65 @@ void predict(benchmark::State& state, const Panel& p) {
   state.counters["dram_read_error"] = report.dram_read_bytes / bytes - 1;
 }
 
+struct TunePanel {
+  const char* name;
+  const char* device;
+  Panel panel;
+  bool exhaustive;
+};
+
+constexpr TunePanel tune_panel[] = {
+    {"tune a100, batch 4, 16 heads, 4096, d128", "a100", panel[0], false},
+    {"tune h200, batch 4, 16 heads, 4096, d128", "h200", panel[0], false},
+    {"tune a100, 32 heads, 2048, d64, causal", "a100", {"", 1, 32, 32, 2048, 64, true, true}, true},
+    {"tune h200, 8 heads, 2048, d128", "h200", {"", 1, 8, 8, 2048, 128, false, true}, true},
+};
+
+/// All plans walked in full, beside what tune() makes of them.
+void compare_with_exhaustive(benchmark::State& state, const TuneResult& tuned, double seconds) {
+  std::vector<const TunedPlan*> by_rough_time;
+  for (const TunedPlan& plan : tuned.ranked) by_rough_time.push_back(&plan);
+  std::sort(by_rough_time.begin(), by_rough_time.end(),
+            [](auto* a, auto* b) { return a->rough_time_us < b->rough_time_us; });
+  const auto start = std::chrono::steady_clock::now();
+  double best = std::numeric_limits<double>::infinity();
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < by_rough_time.size(); ++i) {
+    const double time = simulate(tuned.c, by_rough_time[i]->plan.plan, tuned.device).time_us;
+    if (time < best) best = time, rank = i + 1;
+  }
+  const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  state.counters["exhaustive_over_tune"] = all / seconds;
+  state.counters["rough_rank_of_the_best"] = static_cast<double>(rank);
+  state.counters["chosen_over_best"] = tuned.winner().report.time_us / best;
+}
+
+void tune_case(benchmark::State& state, const TunePanel& p) {
+  const Case c = case_of(p.panel);
+  const DeviceSpec device = load_device(p.device);
+  TuneResult tuned;
+  double seconds = 0;
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    tuned = tune(c, device);
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    benchmark::DoNotOptimize(tuned);
+  }
+  state.counters["plans"] = static_cast<double>(tuned.ranked.size() + tuned.skipped.size());
+  state.counters["fit"] = static_cast<double>(tuned.ranked.size());
+  if (p.exhaustive) compare_with_exhaustive(state, tuned, seconds / static_cast<double>(state.iterations()));
+  state.counters["peak_mib"] = peak_mib();
+}
+
 const bool registered = [] {
   for (const Panel& p : panel)
     benchmark::RegisterBenchmark(p.name, [&p](benchmark::State& state) { predict(state, p); })
         ->Unit(benchmark::kMillisecond)
         ->MinTime(0.3);
+  for (const TunePanel& p : tune_panel)
+    benchmark::RegisterBenchmark(p.name, [&p](benchmark::State& state) { tune_case(state, p); })
+        ->Unit(benchmark::kMillisecond)
+        ->Iterations(1);
   return true;
 }();
 

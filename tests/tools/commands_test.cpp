@@ -50,9 +50,11 @@ const CommandKeys command_keys[] = {
       "case",
       "plan",
       "device"}},
+    {{"tune", "--seqlen-q", "128", "--seqlen-k", "128", "--device", "a100", "--top", "2"},
+     {"case", "device", "plans", "plans_that_fit", "walked_in_full", "why", "ranked", "others", "skipped"}},
     {{"reference", "--seqlen-q", "3", "--seqlen-k", "5", "--out", "truth"}, {"case", "inputs", "files"}},
     {{"devices"}, {"devices"}},
-    {{"plans"}, {"plans", "device", "dtype"}},
+    {{"plans"}, {"plans", "device", "dtype", "fields"}},
     {{"models"}, {"models"}},
     {{"doctor"}, {"version", "compiler", "build_type", "openmp_threads", "libraries", "cuda_driver", "nvcc", "gpus"}},
 };

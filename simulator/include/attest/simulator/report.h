@@ -68,9 +68,9 @@ struct SimulationReport {
 std::optional<std::string> unpredicted(const Case& c);
 
 /// Throws InvalidInput where unpredicted() says why, or the plan is invalid, is made for another head dimension or
-/// dtype, or does not fit the device.
+/// dtype, or does not fit the device. `effort` says how much of it is walked; its times are filled in.
 SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
-                          std::string_view plan_name = "");
+                          std::string_view plan_name = "", const TileWalkOptions& effort = {});
 
 /// The plan of that name for a case on a device. Throws InvalidInput naming `plan`.
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device);

@@ -35,6 +35,7 @@ struct KernelPlan {
   bool q_in_registers = false;  // Q's fragments are loaded once, not once a key tile
   bool lazy_rescale = false;    // O is rescaled only when a row maximum grows by more than 2^8
   bool swizzled = true;
+  int pad_chunks = 0;        // 16-byte chunks by which a row in shared memory is longer than its columns
   int padded_headdim = 0;    // columns a tile of Q and K holds; 0: headdim rounded up to a matrix step
   int padded_headdim_v = 0;  // likewise V and O
   int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16,
@@ -87,7 +88,7 @@ struct KernelPlan {
 
   // ---- shared memory: Q, with O staged over it | K slots | V slots
   constexpr SmemLayout layout(Operand x) const {
-    const int chunks = columns(x) * bytes(x) / 16;
+    const int chunks = columns(x) * bytes(x) / 16 + pad_chunks;
     return {chunks, swizzled ? Swizzle::for_rows_of(chunks) : Swizzle{0, 0}};
   }
   constexpr PanelLayout panel_layout(Operand x) const {  // of a warp-specialised kernel, in the same bytes
@@ -258,16 +259,18 @@ struct KernelPlan {
     if (headdim < 1 || headdim > 256) return "headdim is outside 1 to 256";
     if (headdim_v < 1 || headdim_v > 256) return "headdim_v is outside 1 to 256";
     if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) return "element_bytes is none of 1, 2, 4";
-    if (num_warps < 1 || num_warps > 16) return "warps is outside 1 to 16";
+    if (num_warps < 1 || num_warps > 16) return "num_warps is outside 1 to 16";
     if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0)
       return "tile_m is no multiple of 16 rows a warp, up to 512";
     if (producer_warps < 0 || producer_warps > 4) return "producer_warps is outside 0 to 4";
-    if ((copy_kind == CopyKind::tma) != (producer_warps > 0)) return "copies by tma and producer_warps need each other";
+    if ((copy_kind == CopyKind::tma) != (producer_warps > 0)) return "producer_warps and copies by tma need each other";
     if (matrix_kind == MatrixKind::wgmma && (num_warps % 4 != 0 || rows_per_warp() != 16 || copy_kind != CopyKind::tma))
-      return "wgmma needs warpgroups of 4 warps, 64 rows each, and copies by tma";
+      return "matrix_kind needs warpgroups of 4 warps, 64 rows each, and copies by tma";
     if (p_in_smem && matrix_kind != MatrixKind::wgmma) return "p_in_smem needs wgmma";
     if (cluster < 1 || cluster > 16 || (cluster > 1 && copy_kind != CopyKind::tma))
       return "cluster is outside 1 to 16, or without tma";
+    if (pad_chunks < 0 || pad_chunks > 8 || (pad_chunks > 0 && copy_kind == CopyKind::tma))
+      return "pad_chunks is outside 0 to 8, or with tma, which writes rows without gaps";
     if (other_smem_bytes < 0 || other_smem_bytes > 65536) return "other_smem_bytes is outside 0 to 65536";
     if (l2_section_bytes < 0) return "l2_section_bytes is negative";
     if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";

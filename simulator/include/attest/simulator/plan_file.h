@@ -1,0 +1,62 @@
+// Plans as data: {"schema": "attest/plan/1", "name", "base", and fields of KernelPlan by their names}, so that a kernel
+// somebody else wrote can be described. One table of fields drives reading, writing, refusals and their list.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/case.h"
+#include "attest/simulator/device.h"
+
+namespace attest {
+
+struct PlanField {
+  /// Whether a compiler makes another kernel of it, whose registers and spill are not those known of the first.
+  enum class Kind : std::uint8_t { compiled, placed, known };
+  using Member = std::variant<int KernelPlan::*, std::int64_t KernelPlan::*, bool KernelPlan::*, CopyKind KernelPlan::*,
+                              MatrixKind KernelPlan::*, GridOrder KernelPlan::*, Persistence KernelPlan::*,
+                              KeyOrder KernelPlan::*>;
+  std::string_view name;
+  Member member;
+  double low = 0, high = 0;  // of numbers, inclusive
+  Kind kind = Kind::compiled;
+  std::string_view doc;
+};
+
+/// Every field of KernelPlan but those that a case asks for (softcap, alibi, bias, sink, num_splits).
+std::span<const PlanField> plan_fields();
+
+/// A field's value as a plan file has it: a number, true or false, or a word.
+nlohmann::ordered_json plan_value(const KernelPlan& plan, const PlanField& field);
+
+/// The words that a field of an enumeration takes; empty for the others.
+std::span<const std::string_view> plan_words(const PlanField& field);
+
+/// A plan with the name it goes by in reports.
+struct DescribedPlan {
+  std::string name;
+  KernelPlan plan;
+};
+
+/// What --plan FILE reads: every field.
+nlohmann::ordered_json to_json(const DescribedPlan& plan);
+
+/// Reads a plan for a case on a device. Fields left out have KernelPlan's defaults or, with "base", those of the plan
+/// of that name; headdim, headdim_v and element_bytes those of the case; copies what the case's layout allows. Where a
+/// field of kind `compiled` differs from the base's, registers and spill known of the base are forgotten. A report with
+/// such a plan under "plan" is read too. Throws InvalidInput naming the field, its value, the limit and `file`.
+DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, const Case& c,
+                                  const DeviceSpec& device);
+
+/// The plan that `name_or_path` says: one of the named plans, or a file (what ends in .json or has a '/').
+DescribedPlan load_plan(const std::string& name_or_path, const Case& c, const DeviceSpec& device);
+
+/// `plan` with one field changed as "FIELD=VALUE" says, checked like a file's. Throws InvalidInput naming the field.
+void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignments, const Case& c,
+                     const DeviceSpec& device);
+
+}  // namespace attest

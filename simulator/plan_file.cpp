@@ -1,0 +1,194 @@
+#include "attest/simulator/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
+#include "attest/problem/file.h"
+#include "attest/simulator/report.h"
+#include "json_reader.h"
+
+namespace attest {
+namespace {
+
+using Json = JsonReader::Json;
+
+constexpr std::string_view schema = "attest/plan/1";
+
+const PlanField* field_named(std::string_view name) {
+  const auto fields = plan_fields();
+  const auto at = std::find_if(fields.begin(), fields.end(), [&](const PlanField& f) { return f.name == name; });
+  return at == fields.end() ? nullptr : &*at;
+}
+
+/// Takes `value` for `field`, which must be of its type and within its limits.
+struct Assign {
+  const JsonReader& reader;
+  const PlanField& field;
+  const Json& object;
+  KernelPlan& plan;
+
+  const Json& value() const { return object.at(std::string(field.name)); }
+  template <class Whole>
+  void operator()(Whole KernelPlan::*member) const requires std::is_integral_v<Whole> {
+    if constexpr (std::is_same_v<Whole, bool>) {
+      if (!value().is_boolean()) reader.refuse(field.name, value().dump().substr(0, 40), "must be true or false");
+      plan.*member = value().get<bool>();
+    } else {
+      plan.*member = static_cast<Whole>(reader.integer(object, field.name, field.name, field.low, field.high));
+    }
+  }
+  template <class Enum>
+  void operator()(Enum KernelPlan::*member) const requires std::is_enum_v<Enum> {
+    const auto words = plan_words(field);
+    const auto at =
+        value().is_string() ? std::find(words.begin(), words.end(), value().get<std::string>()) : words.end();
+    if (at == words.end())
+      reader.refuse(field.name, value().dump().substr(0, 40), fmt::format("must be one of {}", fmt::join(words, ", ")));
+    plan.*member = static_cast<Enum>(at - words.begin());
+  }
+};
+
+/// The plan with the fields that `object` gives, which are no others than the table's. Copies that are not given are
+/// the widest that tensors allow, or, where a plan that has its own is changed, no wider.
+KernelPlan with_fields(const JsonReader& reader, const Json& object, const KernelPlan& base, const Case& c,
+                       bool keeps_copies) {
+  KernelPlan plan = base;
+  bool recompiled = false;
+  for (const PlanField& field : plan_fields()) {
+    if (!object.contains(field.name)) continue;
+    std::visit(Assign{reader, field, object, plan}, field.member);
+    recompiled =
+        recompiled || (field.kind == PlanField::Kind::compiled && plan_value(plan, field) != plan_value(base, field));
+  }
+  if (recompiled)
+    for (const PlanField& field : plan_fields())
+      if (field.kind == PlanField::Kind::known && !object.contains(field.name))
+        plan.*std::get<int KernelPlan::*>(field.member) = 0;
+  const KernelPlan allowed = with_layout(plan, c);
+  for (const PlanField& field : plan_fields()) {
+    if (!field.name.starts_with("copy_bytes")) continue;
+    const auto granule = std::get<int KernelPlan::*>(field.member);
+    if (!object.contains(field.name))
+      plan.*granule = keeps_copies ? std::min(plan.*granule, allowed.*granule) : allowed.*granule;
+    if (plan.*granule > allowed.*granule)
+      reader.refuse(field.name, fmt::format("{}", plan.*granule),
+                    fmt::format("is wider than the {} that the case's strides and base allow", allowed.*granule));
+  }
+  return plan;
+}
+
+/// Refuses what no kernel of that device can be.
+void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& device) {
+  if (const char* why = plan.invalid(); why != nullptr) {  // "FIELD what is wrong with it"
+    const std::string_view sentence = why;
+    const std::string_view name = sentence.substr(0, sentence.find(' '));
+    const PlanField* field = field_named(name);
+    if (field == nullptr) reader.refuse("plan", "the plan", fmt::format("cannot exist: {}", sentence));
+    const Json value = plan_value(plan, *field);
+    reader.refuse(name, value.is_string() ? value.get<std::string>() : value.dump(), sentence.substr(name.size() + 1));
+  }
+  if (plan.known_registers == 0)
+    for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
+                                      std::pair{"spill_words_per_cta", plan.spill_words_per_cta}})
+      if (words != 0) reader.refuse(name, fmt::format("{}", words), "needs known_registers beside it");
+  if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
+    reader.refuse("matrix_kind", "wgmma", fmt::format("is nothing that {} has", device.name));
+  if (device.kind == DeviceKind::gpu && plan.smem_bytes() > device.smem_bytes_per_cta_max)
+    reader.refuse("tile_m", fmt::format("{}", plan.tile_m),
+                  fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
+                              "smem_bytes_per_cta_max = {} of {}",
+                              plan.tile_n, plan.stages, plan.smem_bytes(), device.smem_bytes_per_cta_max, device.name));
+}
+
+KernelPlan defaults(const Case& c) {
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(c.problem.headdim);
+  plan.headdim_v = static_cast<int>(c.problem.headdim_v);
+  plan.element_bytes = bytes_of(c.problem.dtype);
+  return plan;
+}
+
+/// "FIELD=VALUE" as the member of a file it stands for: what is no JSON is a word.
+std::pair<std::string, Json> assignment(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw InvalidInput("set", fmt::format("'{}'", text.substr(0, 60)), "is not FIELD=VALUE");
+  const std::string value = text.substr(equals + 1);
+  Json json = Json::parse(value, nullptr, false);
+  if (json.is_discarded() || json.is_structured()) json = value.substr(0, 60);
+  return {text.substr(0, equals), std::move(json)};
+}
+
+std::string known_fields() {
+  std::string names;
+  for (const PlanField& field : plan_fields()) names += fmt::format("{}{}", names.empty() ? "" : ", ", field.name);
+  return names;
+}
+
+}  // namespace
+
+DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, const Case& c,
+                                  const DeviceSpec& device) {
+  const JsonReader reader(file);
+  Json json = reader.parse("plan", text);
+  std::string said = reader.text(json, "schema", "schema");
+  if (said != schema && said.starts_with("attest/") && json.contains("plan")) {  // a report
+    json = Json(json["plan"]);
+    if (!json.is_object()) reader.refuse("plan", json.dump().substr(0, 40), "must be an object");
+    said = reader.text(json, "schema", "schema");
+  }
+  if (said != schema) reader.refuse("schema", fmt::format("'{}'", said.substr(0, 40)), "is not attest/plan/1");
+  for (const auto& item : json.items())
+    if (item.key() != "schema" && item.key() != "name" && item.key() != "description" && item.key() != "base" &&
+        field_named(item.key()) == nullptr)
+      reader.refuse(item.key(), "unknown field;", "remove it or correct its name");
+  DescribedPlan plan{.name = std::string(file.substr(0, file.rfind(".json"))), .plan = {}};
+  plan.name = plan.name.substr(plan.name.rfind('/') + 1);
+  for (const char* const words : {"name", "description", "base"})
+    if (json.contains(words)) (void)reader.text(json, words, words);
+  if (json.contains("name")) plan.name = json["name"].get<std::string>();
+  KernelPlan base = defaults(c);
+  if (json.contains("base")) {
+    const std::string name = json["base"].get<std::string>();
+    std::vector<std::string_view> names;
+    for (const NamedPlan& named : named_plans) names.push_back(named.name);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      reader.refuse("base", fmt::format("'{}'", name.substr(0, 40)),
+                    fmt::format("is none of {}", fmt::join(names, ", ")));
+    base = plan_named(name, c, device);
+  }
+  plan.plan = with_fields(reader, json, base, c, false);
+  check(reader, plan.plan, device);
+  return plan;
+}
+
+DescribedPlan load_plan(const std::string& name_or_path, const Case& c, const DeviceSpec& device) {
+  if (!is_path(name_or_path)) return {name_or_path, plan_named(name_or_path, c, device)};
+  return plan_from_json_text(read_file("plan", name_or_path, largest_description_bytes), name_or_path, c, device);
+}
+
+void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignments, const Case& c,
+                     const DeviceSpec& device) {
+  if (assignments.empty()) return;
+  const JsonReader reader("--set");
+  Json object = Json::object();
+  for (const std::string& text : assignments) {
+    const auto [name, value] = assignment(text);
+    if (field_named(name) == nullptr)
+      throw InvalidInput("set", fmt::format("'{}'", name.substr(0, 60)), fmt::format("is none of {}", known_fields()));
+    if (object.contains(name)) reader.refuse(name, "set twice;", "must be set once");
+    object[name] = value;
+    plan.name += fmt::format(" {}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  plan.plan = with_fields(reader, object, plan.plan, c, true);
+  check(reader, plan.plan, device);
+}
+
+}  // namespace attest

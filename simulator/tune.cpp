@@ -1,0 +1,94 @@
+#include "attest/simulator/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
+#include "tune_why.h"
+
+namespace attest {
+namespace {
+
+/// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
+SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
+  SkippedPlan skipped{plan, "", ""};
+  if (const char* why = plan.plan.invalid(); why != nullptr) {
+    skipped.reason = "cannot exist";
+    skipped.detail = why;
+    return skipped;
+  }
+  if (device.kind == DeviceKind::gpu && plan.plan.smem_bytes() > device.smem_bytes_per_cta_max) {
+    skipped.reason = "shared memory";
+    skipped.detail = fmt::format("{} bytes exceed smem_bytes_per_cta_max = {}", plan.plan.smem_bytes(),
+                                 device.smem_bytes_per_cta_max);
+  }
+  return skipped;
+}
+
+double time_of(const TunedPlan& plan) { return plan.walked_in_full ? plan.report.time_us : plan.rough_time_us; }
+
+/// Time first; where that is the same, fewer bytes, then less spill.
+bool faster(const TunedPlan& a, const TunedPlan& b) {
+  if (a.walked_in_full != b.walked_in_full) return a.walked_in_full;
+  if (time_of(a) != time_of(b)) return time_of(a) < time_of(b);
+  const auto bytes = [](const SimulationReport& r) { return r.dram_read_bytes + r.dram_write_bytes; };
+  if (bytes(a.report) != bytes(b.report)) return bytes(a.report) < bytes(b.report);
+  return a.report.spill_bytes_per_thread < b.report.spill_bytes_per_thread;
+}
+
+void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& options, TuneResult& result) {
+  SkippedPlan skipped = refusal(plan, result.device);
+  if (skipped.reason.empty()) {
+    TileWalkOptions effort;
+    effort.max_events = options.rough_events;
+    effort.max_line_accesses = options.rough_line_accesses;
+    effort.max_timeline_events = 0;
+    try {
+      TunedPlan tuned{plan, simulate(result.c, plan.plan, result.device, plan.name, effort), 0, false, named};
+      tuned.rough_time_us = tuned.report.time_us;
+      result.ranked.push_back(std::move(tuned));
+      return;
+    } catch (const InvalidInput& error) {
+      skipped.reason = result.device.kind == DeviceKind::gpu ? "no CTA fits an SM" : "a buffer is too small";
+      skipped.detail = error.what();
+    }
+  }
+  result.skipped.push_back(std::move(skipped));
+}
+
+}  // namespace
+
+std::map<std::string, int> TuneResult::skipped_by_reason() const {
+  std::map<std::string, int> counts;
+  for (const SkippedPlan& plan : skipped) ++counts[plan.reason];
+  return counts;
+}
+
+TuneResult tune(const Case& c, const DeviceSpec& device, const TuneOptions& options) {
+  validate(c);
+  if (const auto why = unpredicted(c)) throw InvalidInput("case", *why, "cannot be tuned for");
+  TuneResult result{.c = c, .device = device, .ranked = {}, .skipped = {}, .why = {}};
+  for (const NamedPlan& named : named_plans)
+    try_roughly({std::string(named.name), plan_named(named.name, c, device)}, true, options, result);
+  for (const DescribedPlan& plan : plan_space(c, device)) try_roughly(plan, false, options, result);
+  if (result.ranked.empty())
+    throw InvalidInput("device", device.name,
+                       fmt::format("takes none of {} plans; the first: {}", result.skipped.size(),
+                                   result.skipped.empty() ? "" : result.skipped.front().detail));
+  std::sort(result.ranked.begin(), result.ranked.end(), faster);
+  int left = std::max(2, options.full);
+  for (TunedPlan& plan : result.ranked) {
+    if (!plan.named && left-- <= 0) continue;
+    TileWalkOptions effort;
+    effort.max_timeline_events = 0;
+    plan.report = simulate(c, plan.plan.plan, device, plan.plan.name, effort);
+    plan.walked_in_full = true;
+  }
+  std::sort(result.ranked.begin(), result.ranked.end(), faster);
+  result.why = explain(result);
+  return result;
+}
+
+}  // namespace attest

@@ -1,0 +1,269 @@
+#include "attest/simulator/plan_file.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
+#include "attest/simulator/report.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Case d128() {
+  Case c;
+  c.problem.headdim = c.problem.headdim_v = 128;
+  c.problem.seqlen_q = c.problem.seqlen_k = 512;
+  return c;
+}
+
+DescribedPlan read(const Json& json, const Case& c = d128(), const char* device = "h200") {
+  return plan_from_json_text(json.dump(), "my.json", c, load_device(device));
+}
+
+Json plan_with(const Json& fields) {
+  Json json = {{"schema", "attest/plan/1"}};
+  if (!fields.is_null()) json.update(fields);
+  return json;
+}
+
+/// Field and message that a plan is refused with; "" if it is taken.
+std::pair<std::string, std::string> refusal(const std::string& text, const char* device = "h200") {
+  try {
+    (void)plan_from_json_text(text, "my.json", d128(), load_device(device));
+  } catch (const InvalidInput& error) {
+    return {error.field(), error.what()};
+  }
+  return {};
+}
+
+// ---- how many members an aggregate has: as many as it can be initialised with
+struct Anything {
+  template <class T>
+  constexpr operator T() const;  // NOLINT(google-explicit-constructor): of whatever type the member is
+};
+template <class T, class... Members>
+constexpr std::size_t num_members() {
+  if constexpr (requires { T{Members{}..., Anything{}}; })
+    return num_members<T, Members..., Anything>();
+  else
+    return sizeof...(Members);
+}
+
+TEST(PlanFile, EveryFieldOfAPlanIsInTheTable) {
+  constexpr std::size_t from_case = 5;  // softcap, alibi, bias, sink, num_splits
+  EXPECT_EQ(plan_fields().size() + from_case, num_members<KernelPlan>());
+}
+
+TEST(PlanFile, WhatIsWrittenIsRead) {
+  for (const char* device : {"a100", "h200", "rtx4090"})
+    for (const NamedPlan& named : named_plans)
+      for (const int headdim : {64, 100, 128, 256}) {
+        Case c = d128();
+        c.problem.headdim = c.problem.headdim_v = headdim;
+        const DescribedPlan plan{std::string(named.name), plan_named(named.name, c, load_device(device))};
+        if (plan.plan.matrix_kind == MatrixKind::wgmma && load_device(device).wgmma_fma_per_clock_16bit == 0) continue;
+        const DescribedPlan again = read(to_json(plan), c, device);
+        EXPECT_EQ(again.name, plan.name);
+        EXPECT_EQ(again.plan, plan.plan) << named.name << " " << headdim;
+      }
+}
+
+// Each field, set to something else than its default, changes itself and comes back.
+TEST(PlanFile, EveryFieldIsReadAndWritten) {
+  KernelPlan other{.headdim = 96,
+                   .headdim_v = 80,
+                   .element_bytes = 4,
+                   .tile_m = 128,
+                   .tile_n = 32,
+                   .num_warps = 8,
+                   .producer_warps = 4,
+                   .stages = 2,
+                   .merged_wait = true,
+                   .q_in_registers = true,
+                   .lazy_rescale = true,
+                   .swizzled = false,
+                   .pad_chunks = 1};
+  const Json json = to_json(DescribedPlan{"x", other});
+  for (const PlanField& field : plan_fields()) EXPECT_EQ(json.at(std::string(field.name)), plan_value(other, field));
+  for (const PlanField& field : plan_fields()) {
+    KernelPlan plan;
+    std::visit([&](auto member) { plan.*member = static_cast<std::decay_t<decltype(plan.*member)>>(1); }, field.member);
+    const Json value = plan_value(plan, field);
+    if (const auto words = plan_words(field); !words.empty()) {
+      EXPECT_EQ(value, words[1]) << field.name;
+    } else {
+      EXPECT_EQ(value, value.is_boolean() ? Json(true) : Json(1)) << field.name;
+    }
+    EXPECT_FALSE(field.doc.empty());
+  }
+}
+
+TEST(PlanFile, DefaultsComeFromTheCaseAndItsLayout) {
+  Case c = d128();
+  c.problem.dtype = Dtype::fp32;
+  c.layout.base_offset = 1;
+  const KernelPlan plan = read(plan_with({{"tile_m", 64}, {"tile_n", 32}}), c).plan;
+  EXPECT_EQ(plan.headdim, 128);
+  EXPECT_EQ(plan.headdim_v, 128);
+  EXPECT_EQ(plan.element_bytes, 4);
+  EXPECT_EQ(plan.copy_bytes_k, 4);
+  EXPECT_EQ(plan.tile_n, 32);
+  EXPECT_EQ(plan.stages, KernelPlan{}.stages);
+  EXPECT_EQ(read(plan_with({})).name, "my");
+}
+
+TEST(PlanFile, ABaseGivesWhatIsLeftOutAndForgetsItsRegistersWhenRecompiled) {
+  const KernelPlan base = plan_named("fa2", d128(), load_device("h200"));
+  ASSERT_EQ(base.known_registers, 255);
+  EXPECT_EQ(read(plan_with({{"base", "fa2"}})).plan, base);
+  const KernelPlan placed = read(plan_with({{"base", "fa2"}, {"swizzled", false}})).plan;
+  EXPECT_EQ(placed.known_registers, 255);
+  EXPECT_FALSE(placed.swizzled);
+  const KernelPlan other = read(plan_with({{"base", "fa2"}, {"tile_n", 32}})).plan;
+  EXPECT_EQ(other.tile_n, 32);
+  EXPECT_EQ(other.tile_m, base.tile_m);
+  EXPECT_EQ(other.known_registers + other.spill_words_per_key_tile + other.spill_words_per_cta, 0);
+  const KernelPlan known = read(plan_with({{"base", "fa2"}, {"tile_n", 32}, {"known_registers", 200}})).plan;
+  EXPECT_EQ(known.known_registers, 200);
+}
+
+TEST(PlanFile, AReportIsReadToo) {
+  const DeviceSpec device = load_device("h200");
+  const SimulationReport r = simulate(d128(), plan_named("fa2", d128(), device), device, "fa2");
+  const DescribedPlan plan = plan_from_json_text(to_json(r).dump(), "report.json", d128(), device);
+  EXPECT_EQ(plan.plan, r.plan);
+  EXPECT_EQ(plan.name, "fa2");
+}
+
+struct Refused {
+  Json fields;
+  const char *field, *value, *limit;
+};
+
+TEST(PlanFile, WhatCannotBeIsRefusedWithFieldValueLimitAndFile) {
+  const Refused all[] = {
+      {{{"tile_k", 64}}, "tile_k", "unknown field", "remove it"},
+      {{{"softcap", true}}, "softcap", "unknown field", "remove it"},
+      {{{"tile_m", "many"}}, "tile_m", "\"many\"", "must be a number"},
+      {{{"tile_m", 64.5}}, "tile_m", "64.5", "whole number"},
+      {{{"tile_m", nullptr}}, "tile_m", "null", "must be a number"},
+      {{{"tile_m", 0}}, "tile_m", "0", "outside 16 to 512"},
+      {{{"tile_m", -64}}, "tile_m", "-64", "outside 16 to 512"},
+      {{{"tile_m", 1e300}}, "tile_m", "1e+300", "outside 16 to 512"},
+      {{{"tile_m", 80}}, "tile_m", "80", "no multiple of 16 rows a warp"},
+      {{{"tile_n", 72}}, "tile_n", "72", "no multiple of 16"},
+      {{{"num_warps", 0}}, "num_warps", "0", "outside 1 to 16"},
+      {{{"num_warps", 3}}, "tile_m", "64", "no multiple of 16 rows a warp"},
+      {{{"stages", 5}}, "stages", "5", "outside 1 to 4"},
+      {{{"merged_wait", true}}, "merged_wait", "true", "needs stages >= 2"},
+      {{{"merged_wait", 1}}, "merged_wait", "1", "must be true or false"},
+      {{{"swizzled", "no"}}, "swizzled", "\"no\"", "must be true or false"},
+      {{{"copy_kind", "dma"}}, "copy_kind", "\"dma\"", "must be one of cp_async, synchronous, tma"},
+      {{{"copy_kind", 1}}, "copy_kind", "1", "must be one of"},
+      {{{"copy_kind", "tma"}}, "producer_warps", "0", "need each other"},
+      {{{"matrix_kind", "wgmma"}}, "matrix_kind", "wgmma", "needs warpgroups"},
+      {{{"pad_chunks", 9}}, "pad_chunks", "9", "outside 0 to 8"},
+      {{{"cluster", 2}}, "cluster", "2", "without tma"},
+      {{{"p_in_smem", true}}, "p_in_smem", "true", "needs wgmma"},
+      {{{"copy_bytes_k", 3}}, "plan", "the plan", "none of 1, 2, 4, 8, 16"},
+      {{{"element_bytes", 3}}, "element_bytes", "3", "none of 1, 2, 4"},
+      {{{"tile_m", 256}, {"tile_n", 512}, {"num_warps", 8}, {"stages", 2}}, "tile_m", "256", "smem_bytes_per_cta_max"},
+      {{{"spill_words_per_key_tile", 4}}, "spill_words_per_key_tile", "4", "needs known_registers"},
+      {{{"base", "fa9"}}, "base", "'fa9'", "is none of attest, fa2"},
+      {{{"base", 2}}, "base", "2", "must be a string"},
+      {{{"name", ""}}, "name", "\"\"", "must not be empty"},
+      {{{"schema", "attest/plan/2"}}, "schema", "'attest/plan/2'", "is not attest/plan/1"},
+      {{{"schema", 1}}, "schema", "1", "must be a string"},
+      {{{"schema", "attest/predict/1"}}, "schema", "'attest/predict/1'", "is not attest/plan/1"},
+      {{{"schema", "attest/predict/1"}, {"plan", 3}}, "plan", "3", "must be an object"},
+  };
+  for (const Refused& r : all) {
+    const auto [field, message] = refusal(plan_with(r.fields).dump());
+    EXPECT_EQ(field, r.field) << message;
+    for (const char* part : {r.value, r.limit, "my.json"})
+      EXPECT_NE(message.find(part), std::string::npos) << r.fields.dump() << ": " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_EQ(refusal("{}").first, "schema");
+  EXPECT_EQ(refusal("[]").first, "plan");
+  EXPECT_EQ(refusal("").first, "plan");
+  EXPECT_EQ(refusal(R"({"schema": "attest/plan/1", "tile_m": 64, "tile_m": 128})").first, "tile_m");
+  const Json hopper = {{"matrix_kind", "wgmma"}, {"copy_kind", "tma"}, {"producer_warps", 4}};
+  EXPECT_EQ(refusal(plan_with(hopper).dump()).first, "") << refusal(plan_with(hopper).dump()).second;
+  EXPECT_EQ(refusal(plan_with(hopper).dump(), "a100").first, "matrix_kind");
+}
+
+TEST(PlanFile, CopiesWiderThanTheLayoutAllowsAreRefused) {
+  Case c = d128();
+  c.layout.base_offset = 4;
+  try {
+    (void)read(plan_with({{"copy_bytes_k", 16}}), c);
+    FAIL() << "8 bytes are the widest";
+  } catch (const InvalidInput& error) {
+    EXPECT_EQ(error.field(), "copy_bytes_k");
+  }
+  EXPECT_EQ(read(plan_with({{"copy_bytes_k", 4}}), c).plan.copy_bytes_k, 4);
+}
+
+TEST(PlanFile, SetChangesAFieldAndSaysSo) {
+  const DeviceSpec device = load_device("h200");
+  DescribedPlan plan{"fa2", plan_named("fa2", d128(), device)};
+  plan.plan.copy_bytes_k = 8;
+  set_plan_fields(plan, std::vector<std::string>{"swizzled=false", "copy_kind=synchronous"}, d128(), device);
+  EXPECT_FALSE(plan.plan.swizzled);
+  EXPECT_EQ(plan.plan.copy_kind, CopyKind::synchronous);
+  EXPECT_EQ(plan.plan.known_registers, 0) << "another kernel";
+  EXPECT_EQ(plan.plan.copy_bytes_k, 8) << "as it was";
+  EXPECT_EQ(plan.name, "fa2 swizzled=false copy_kind=synchronous");
+  for (const char* bad : {"", "=", "=3", "tile_m", "tile_m=", "tile_m=x", "tile_m=[64]", "tile_m=1e999", "tile_q=1",
+                          "copy_kind=", "tile_m=100", "swizzled=2", "swizzled=False"})
+    EXPECT_THROW(set_plan_fields(plan, std::vector<std::string>{bad}, d128(), device), InvalidInput) << bad;
+  EXPECT_THROW(set_plan_fields(plan, std::vector<std::string>{"tile_m=64", "tile_m=128"}, d128(), device),
+               InvalidInput);
+}
+
+// A reader of files from outside may refuse whatever it wants, but by InvalidInput alone.
+TEST(PlanFile, MutatedTextNeverCrashes) {
+  const DeviceSpec device = load_device("h200");
+  const std::string good = to_json(DescribedPlan{"fa2", plan_named("fa2", d128(), device)}).dump();
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const std::string_view snippets[] = {"-", "1e99", "null", "{", "}", "[", "\"", ",", "\\u0000", "\xff", "0", "true"};
+  int refused = 0;
+  constexpr int rounds = 4000;
+  for (int round = 0; round < rounds; ++round) {
+    std::string text = good;
+    for (std::size_t edits = 1 + below(3); edits > 0 && !text.empty(); --edits) {
+      const std::size_t at = below(text.size());
+      switch (below(4)) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, 1 + below(20));
+          break;
+        case 2:
+          text.insert(at, snippets[below(std::size(snippets))]);
+          break;
+        default:
+          text.resize(at + 1);
+      }
+    }
+    try {
+      const DescribedPlan plan = plan_from_json_text(text, "my.json", d128(), device);
+      EXPECT_EQ(plan.plan.invalid(), nullptr) << text;
+    } catch (const InvalidInput&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, rounds / 2);
+  EXPECT_LT(refused, rounds);
+}
+
+}  // namespace
+}  // namespace attest

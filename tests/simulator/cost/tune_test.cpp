@@ -1,0 +1,124 @@
+#include "attest/simulator/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+Case square(std::int64_t headdim, std::int64_t seqlen, Causal causal = Causal::none) {
+  Case c;
+  c.problem.nheads = c.problem.nheads_k = 8;
+  c.problem.headdim = c.problem.headdim_v = headdim;
+  c.problem.seqlen_q = c.problem.seqlen_k = seqlen;
+  c.problem.causal = causal;
+  return c;
+}
+
+/// One tuning for all tests of it.
+const TuneResult& tuned() {
+  static const TuneResult result = tune(square(128, 1024), load_device("a100"));
+  return result;
+}
+
+TEST(PlanSpace, HasHundredsOfPlansUnderNamesOfTheirOwn) {
+  for (const char* device : {"a100", "h200"}) {
+    const auto space = plan_space(square(128, 1024), load_device(device));
+    EXPECT_GE(space.size(), 500u);
+    std::set<std::string> names;
+    for (const DescribedPlan& plan : space) EXPECT_TRUE(names.insert(plan.name).second) << plan.name;
+  }
+}
+
+TEST(Tune, EveryPlanIsRankedOrSkippedWithAReason) {
+  const TuneResult& r = tuned();
+  EXPECT_GE(r.ranked.size() + r.skipped.size(), plan_space(r.c, r.device).size() + 2);
+  EXPECT_GT(r.ranked.size(), 100u);
+  for (const SkippedPlan& plan : r.skipped) {
+    EXPECT_FALSE(plan.reason.empty());
+    EXPECT_FALSE(plan.detail.empty());
+    EXPECT_THROW(simulate(r.c, plan.plan.plan, r.device), InvalidInput) << plan.plan.name;
+  }
+  int sum = 0;
+  for (const auto& [reason, count] : r.skipped_by_reason()) sum += count;
+  EXPECT_EQ(sum, static_cast<int>(r.skipped.size()));
+  EXPECT_GT(r.skipped_by_reason().at("shared memory"), 0);
+  for (const TunedPlan& plan : r.ranked) EXPECT_LE(plan.plan.plan.smem_bytes(), 166912u) << plan.plan.name;
+}
+
+TEST(Tune, RankedByTimeAndTheBestAreWalkedInFull) {
+  const TuneResult& r = tuned();
+  int full = 0;
+  bool others = false;
+  for (std::size_t i = 0; i < r.ranked.size(); ++i) {
+    const TunedPlan& plan = r.ranked[i];
+    full += plan.walked_in_full ? 1 : 0;
+    others = others || !plan.walked_in_full;
+    EXPECT_NE(plan.walked_in_full, others) << "full ones first";
+    if (i > 0 && plan.walked_in_full) {
+      EXPECT_GE(plan.report.time_us, r.ranked[i - 1].report.time_us);
+    }
+    if (plan.named) {
+      EXPECT_TRUE(plan.walked_in_full);
+    }
+  }
+  EXPECT_GE(full, TuneOptions{}.full);
+  const SimulationReport alone = simulate(r.c, r.winner().plan.plan, r.device);
+  EXPECT_EQ(alone.time_us, r.winner().report.time_us);
+}
+
+// The short walks must not lose the best plan: of the plans that they put in the middle none is faster in full.
+TEST(Tune, TheRoughRankKeepsTheBest) {
+  const TuneResult& r = tuned();
+  for (std::size_t i = 20; i < r.ranked.size(); i += r.ranked.size() / 12)
+    EXPECT_GE(simulate(r.c, r.ranked[i].plan.plan, r.device).time_us, 0.99 * r.winner().report.time_us)
+        << r.ranked[i].plan.name;
+}
+
+TEST(Tune, NoNamedPlanOfThatKindBeatsTheSpace) {
+  for (const TunedPlan& plan : tuned().ranked)
+    if (plan.named) {
+      EXPECT_GE(plan.report.time_us, tuned().winner().report.time_us) << plan.plan.name;
+    }
+}
+
+TEST(Tune, SaysWhy) {
+  const TuneResult& r = tuned();
+  ASSERT_GE(r.why.size(), 3u);
+  EXPECT_NE(r.why[0].find(r.winner().plan.name + " wins with"), std::string::npos) << r.why[0];
+  EXPECT_NE(r.why[0].find("bound by " + r.winner().report.bound), std::string::npos) << r.why[0];
+  EXPECT_TRUE(r.why[1].starts_with(r.ranked[1].plan.name)) << r.why[1];
+  bool fa2 = false;
+  for (const std::string& sentence : r.why) fa2 = fa2 || sentence.starts_with("fa2 ");
+  EXPECT_TRUE(fa2);
+}
+
+TEST(Tune, JsonAndTable) {
+  const auto json = to_json(tuned(), 5);
+  EXPECT_EQ(json["schema"], "attest/tune/1");
+  EXPECT_GE(json["ranked"].size(), 5u);
+  EXPECT_EQ(json["ranked"].size() + json["others"].size(), tuned().ranked.size());
+  for (const char* name : {"time_us", "dram_read_bytes", "smem_wavefronts", "smem_wavefronts_ideal",
+                           "spill_bytes_per_thread", "ctas_per_sm", "registers_per_thread", "bound", "plan"})
+    EXPECT_TRUE(json["ranked"][0].contains(name)) << name;
+  // the winner's plan is a file that --plan reads
+  const DescribedPlan winner =
+      plan_from_json_text(json["ranked"][0]["plan"].dump(), "winner.json", tuned().c, tuned().device);
+  EXPECT_EQ(winner.plan, tuned().winner().plan.plan);
+  const std::string table = to_table(tuned(), 5);
+  for (const char* word : {"fa2", "attest", "conflicts", "skipped:", "wins with"})
+    EXPECT_NE(table.find(word), std::string::npos) << word;
+}
+
+TEST(Tune, CasesWithoutAPredictionAreRefused) {
+  Case c = square(64, 64);
+  c.backward = true;
+  EXPECT_THROW(tune(c, load_device("a100")), InvalidInput);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,81 @@
+// Plans as files, from the command line and back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> a_case = {"--headdim", "128", "--seqlen-q", "300", "--seqlen-k", "300"};
+
+Json json_of(std::vector<std::string> arguments, const Folder& folder) {
+  arguments.insert(arguments.end(), a_case.begin(), a_case.end());
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Ran ran = run_attest(arguments, folder);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  return Json::parse(ran.out);
+}
+
+TEST(PlanCommands, WhatPlansPrintsPredictReads) {
+  const Folder folder;
+  std::vector<std::string> print = {"plans", "--plan", "fa2"};
+  print.insert(print.end(), a_case.begin(), a_case.end());
+  folder.write("fa2.json", run_attest(print, folder).out);
+  const Json named = json_of({"predict", "--plan", "fa2"}, folder);
+  EXPECT_EQ(json_of({"predict", "--plan", "fa2.json"}, folder), named);
+  folder.write("report.json", named.dump());
+  EXPECT_EQ(json_of({"predict", "--plan", "report.json"}, folder), named);
+  EXPECT_EQ(named.at("plan"), Json::parse(folder.read("fa2.json")));
+  const Json printed = json_of({"plans", "--plan", "fa2"}, folder);
+  EXPECT_EQ(printed.at("schema"), "attest/plans/1");
+  EXPECT_EQ(printed.at("plan"), named.at("plan"));
+}
+
+TEST(PlanCommands, SetChangesTheChosenPlan) {
+  const Folder folder;
+  const Json as_it_is = json_of({"predict", "--plan", "fa2"}, folder);
+  const Json changed = json_of({"predict", "--plan", "fa2", "--set", "swizzled=false", "--set", "stages=2"}, folder);
+  EXPECT_EQ(changed.at("plan").at("name"), "fa2 swizzled=false stages=2");
+  EXPECT_EQ(changed.at("plan").at("swizzled"), false);
+  EXPECT_EQ(changed.at("plan").at("known_registers"), 0);
+  EXPECT_EQ(as_it_is.at("smem_wavefronts"), as_it_is.at("smem_wavefronts_ideal"));
+  EXPECT_GT(changed.at("smem_wavefronts"), changed.at("smem_wavefronts_ideal"));
+  EXPECT_GT(changed.at("smem_bytes_per_cta"), as_it_is.at("smem_bytes_per_cta"));
+}
+
+TEST(PlanCommands, TheWinnerOfTuneIsAPlanForPredict) {
+  const Folder folder;
+  const Json tuned = json_of({"tune", "--device", "a100", "--top", "1"}, folder);
+  const Json& winner = tuned.at("ranked").at(0);
+  folder.write("winner.json", winner.at("plan").dump());
+  const Json predicted = json_of({"predict", "--plan", "winner.json", "--device", "a100"}, folder);
+  EXPECT_EQ(predicted.at("time_us"), winner.at("time_us"));
+  EXPECT_EQ(predicted.at("plan"), winner.at("plan"));
+}
+
+TEST(PlanCommands, ASweepGivesATableCsvAndJson) {
+  const Folder folder;
+  const std::vector<std::string> ask = {"predict", "--model",     "llama-3-8b", "--sweep", "seqlen=128..512:x2",
+                                        "--csv",   "lengths.csv", "--json",     "-"};
+  const Ran ran = run_attest(ask, folder);
+  ASSERT_EQ(ran.exit_code, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json.at("schema"), "attest/predict/1");
+  EXPECT_EQ(json.at("sweep_field"), "seqlen");
+  ASSERT_EQ(json.at("sweep").size(), 3u);
+  EXPECT_EQ(json.at("sweep").at(2).at("seqlen"), 512);
+  EXPECT_GT(json.at("sweep").at(2).at("flops"), json.at("sweep").at(1).at("flops"));
+  const std::string csv = folder.read("lengths.csv");
+  EXPECT_TRUE(csv.starts_with("seqlen,time_us,")) << csv;
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 4);
+}
+
+}  // namespace
+}  // namespace attest::tools

@@ -1,0 +1,26 @@
+#include "plan_flags.h"
+
+#include <string>
+#include <vector>
+
+#include "attest/plan/catalog.h"
+#include "case_flags.h"
+
+namespace attest::tools {
+
+void declare_plan_flags(Flags& flags) {
+  flags.value("--plan", "P", "A plan of `attest plans`, or a .json file (attest)");
+  flags.values("--set", "FIELD=VALUE", "A field of the plan that is otherwise, such as swizzled=false; repeatable");
+}
+
+DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device) {
+  const std::string name = flags.text("--plan").value_or("attest");
+  std::vector<std::string> names;
+  for (const NamedPlan& plan : named_plans) names.emplace_back(plan.name);
+  refuse_unknown("plan", name, names);
+  DescribedPlan plan = load_plan(name, c, device);
+  set_plan_fields(plan, flags.texts("--set"), c, device);
+  return plan;
+}
+
+}  // namespace attest::tools

@@ -1,0 +1,15 @@
+// A plan on the command line: --plan P|FILE.json, --set FIELD=VALUE.
+#pragma once
+#include "attest/problem/case.h"
+#include "attest/simulator/device.h"
+#include "attest/simulator/plan_file.h"
+#include "flags.h"
+
+namespace attest::tools {
+
+void declare_plan_flags(Flags& flags);
+
+/// The plan that the flags give, `attest` if none, for a case on a device. Throws InvalidInput.
+DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device);
+
+}  // namespace attest::tools

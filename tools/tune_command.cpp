@@ -1,0 +1,49 @@
+// attest tune: which tile plan is best for a case on a device, and why.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "attest/simulator/tune.h"
+#include "case_flags.h"
+#include "commands.h"
+#include "output.h"
+
+namespace attest::tools {
+namespace {
+
+ExitCode run(const Flags& flags) {
+  const Results results(flags);
+  const Case c = read_case(flags);
+  const auto top = static_cast<int>(flags.integer("--top", 1, 100).value_or(10));
+  if (const auto why = unpredicted(c)) {
+    fmt::print(stderr, "attest: {}\n", *why);
+    results.finish("tune", {{"case", to_json(c)}, {"unsupported", *why}}, "");
+    return exit_unsupported;
+  }
+  const std::string device_name = flags.text("--device").value_or("h100");
+  refuse_unknown("device", device_name, device_names());
+  const DeviceSpec device = load_device(device_name);
+  TuneOptions options;
+  options.full = std::max(options.full, top);
+  const TuneResult result = tune(c, device, options);
+  results.finish("tune", to_json(result, top), to_table(result, top));
+  return exit_pass;
+}
+
+}  // namespace
+
+Command tune_command() {
+  return {"tune", "Tile plans ranked by predicted time, and why the best one is",
+          "  attest tune --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device a100\n"
+          "  attest tune --model llama-3-70b --seqlen 8192 --device h100 --top 5 --json -",
+          [](Flags& flags) {
+            flags.group("Tuning");
+            flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
+            flags.value("--top", "N", "Plans that are listed with all their figures, 1 to 100 (10)");
+            declare_case_flags(flags);
+          },
+          run};
+}
+
+}  // namespace attest::tools

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
@@ -35,7 +35,10 @@ void add_mma_sync(std::vector<DescribedPlan>& space, const KernelPlan& base, con
   KernelPlan plan = base;
   for (const int warps : {2, 4, 8})
     for (const int rows : {16, 32})
-      for (const int tile_n : {16, 32, 64, 96, 128})
+      for (const int tile_n : {16, 32, 64, 96, 128}) {
+        // What a key tile costs beside its keys (barriers, row maxima across lanes, a loop's turn) is in no model, so
+        // that tiles of one matrix step would win; they are for heads that leave no room for more.
+        if (tile_n == 16 && std::max(plan.columns(Operand::q), plan.columns(Operand::v)) <= 128) continue;
         for (const int stages : {1, 2, 3})
           for (const bool merged : {false, true}) {
             if (merged && stages == 1) continue;
@@ -47,6 +50,7 @@ void add_mma_sync(std::vector<DescribedPlan>& space, const KernelPlan& base, con
                 add(space, plan, c);
               }
           }
+      }
 }
 
 /// wgmma: a warpgroup that copies by tma, and one to three that compute 64 queries each.

@@ -65,7 +65,13 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
   r.other = addresses_and_bounds + (fragments ? keys_in_flight + head_in_flight : 0);
   // wgmma takes all of P at once, in 16 bits, while the next S is on its way
   r.probabilities = fragments || plan.p_in_smem ? 0 : blocks * plan.tile_n * plan.element_bytes / 8;
-  const int held = r.output + r.scores + r.query + r.rows + r.probabilities;
+  // loads of the next tile of K or V are under way while this one is worked on, and arrive in registers
+  if (plan.copy_kind == CopyKind::synchronous) {
+    const int tile_words =
+        plan.tile_n * std::max(plan.columns(Operand::k), plan.columns(Operand::v)) * plan.element_bytes / 4;
+    r.copies = (tile_words + plan.threads() - 1) / plan.threads();
+  }
+  const int held = r.output + r.scores + r.query + r.rows + r.probabilities + r.copies;
   r.demand = held + r.other;
   r.least = held + (fragments ? least_other : addresses_and_bounds);
   r.limit = compute_limit(plan, device, bounds);

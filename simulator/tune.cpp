@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
@@ -10,6 +11,8 @@
 
 namespace attest {
 namespace {
+
+constexpr double resolution = 0.005;  // of times; below it the noise of a walk decides
 
 /// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
 SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
@@ -36,6 +39,14 @@ bool faster(const TunedPlan& a, const TunedPlan& b) {
   const auto bytes = [](const SimulationReport& r) { return r.dram_read_bytes + r.dram_write_bytes; };
   if (bytes(a.report) != bytes(b.report)) return bytes(a.report) < bytes(b.report);
   return a.report.spill_bytes_per_thread < b.report.spill_bytes_per_thread;
+}
+
+/// What a plan asks for beside time: of plans that the model cannot tell apart the one that asks for less goes first.
+auto simplicity(const TunedPlan& t) {
+  const KernelPlan& p = t.plan.plan;
+  const int extras = p.merged_wait + p.q_in_registers + p.lazy_rescale + p.p_in_smem + (p.cluster > 1 ? 1 : 0) +
+                     (p.persistence != Persistence::none ? 1 : 0);
+  return std::tuple(t.report.spill_bytes_per_thread, p.stages, extras, p.smem_bytes());
 }
 
 void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& options, TuneResult& result) {
@@ -87,6 +98,11 @@ TuneResult tune(const Case& c, const DeviceSpec& device, const TuneOptions& opti
     plan.walked_in_full = true;
   }
   std::sort(result.ranked.begin(), result.ranked.end(), faster);
+  const double indistinct = result.ranked.front().report.time_us * (1 + resolution);
+  const auto end = std::find_if(result.ranked.begin(), result.ranked.end(), [&](const TunedPlan& plan) {
+    return !plan.walked_in_full || plan.report.time_us > indistinct;
+  });
+  std::stable_sort(result.ranked.begin(), end, [](auto& a, auto& b) { return simplicity(a) < simplicity(b); });
   result.why = explain(result);
   return result;
 }

@@ -60,14 +60,14 @@ std::string consequences(const SimulationReport& r, const SimulationReport& othe
   std::stable_sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.ratio > b.ratio; });
   std::string text;
   for (const Consequence& c : found) text += fmt::format("{}{}", text.empty() ? "" : "; ", c.text);
-  return text.empty() ? "no figure alone tells; its warps overlap less" : text;
+  return text.empty() ? "no figure sets it apart" : text;
 }
 
 std::string compare(const TunedPlan& winner, const TunedPlan& other) {
   const double ratio = other.report.time_us / winner.report.time_us;
   // below the noise of the walk two plans are the same to this model
-  const std::string how =
-      ratio < 1.005 ? "is as fast within what the model resolves" : fmt::format("takes {:.2f} times as long", ratio);
+  const std::string how = ratio < 1.005 ? "is as fast within what the model resolves, and asks for more"
+                                        : fmt::format("takes {:.2f} times as long", ratio);
   return fmt::format("{} {}: {} (bound by {}). It has {}.", other.plan.name, how,
                      consequences(winner.report, other.report), other.report.bound,
                      differences(winner.plan.plan, other.plan.plan));

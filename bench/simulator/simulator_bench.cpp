@@ -100,7 +100,7 @@ struct TunePanel {
 };
 
 constexpr TunePanel tune_panel[] = {
-    {"tune a100, batch 4, 16 heads, 4096, d128", "a100", panel[0], false},
+    {"tune a100, batch 4, 16 heads, 4096, d128", "a100", panel[0], true},
     {"tune h200, batch 4, 16 heads, 4096, d128", "h200", panel[0], false},
     {"tune a100, 32 heads, 2048, d64, causal", "a100", {"", 1, 32, 32, 2048, 64, true, true}, true},
     {"tune h200, 8 heads, 2048, d128", "h200", {"", 1, 8, 8, 2048, 128, false, true}, true},

@@ -28,7 +28,7 @@ const TuneResult& tuned() {
 TEST(PlanSpace, HasHundredsOfPlansUnderNamesOfTheirOwn) {
   for (const char* device : {"a100", "h200"}) {
     const auto space = plan_space(square(128, 1024), load_device(device));
-    EXPECT_GE(space.size(), 500u);
+    EXPECT_GE(space.size(), 450u);
     std::set<std::string> names;
     for (const DescribedPlan& plan : space) EXPECT_TRUE(names.insert(plan.name).second) << plan.name;
   }
@@ -60,7 +60,7 @@ TEST(Tune, RankedByTimeAndTheBestAreWalkedInFull) {
     others = others || !plan.walked_in_full;
     EXPECT_NE(plan.walked_in_full, others) << "full ones first";
     if (i > 0 && plan.walked_in_full) {
-      EXPECT_GE(plan.report.time_us, r.ranked[i - 1].report.time_us);
+      EXPECT_GE(plan.report.time_us, r.ranked[i - 1].report.time_us / 1.005) << "but for what cannot be told apart";
     }
     if (plan.named) {
       EXPECT_TRUE(plan.walked_in_full);
@@ -82,7 +82,18 @@ TEST(Tune, TheRoughRankKeepsTheBest) {
 TEST(Tune, NoNamedPlanOfThatKindBeatsTheSpace) {
   for (const TunedPlan& plan : tuned().ranked)
     if (plan.named) {
-      EXPECT_GE(plan.report.time_us, tuned().winner().report.time_us) << plan.plan.name;
+      EXPECT_GE(1.005 * plan.report.time_us, tuned().winner().report.time_us) << plan.plan.name;
+    }
+}
+
+// A device of cube and vector cores: tiles that fit its buffers, and wider key tiles than a GPU's plan has.
+TEST(Tune, UnifiedBuffer) {
+  const TuneResult r = tune(square(64, 2048), load_device("ascend910b"));
+  EXPECT_GT(r.skipped_by_reason().at("a buffer is too small"), 0);
+  EXPECT_GT(r.winner().plan.plan.tile_n, 64);
+  for (const TunedPlan& plan : r.ranked)
+    if (plan.named) {
+      EXPECT_GT(plan.report.time_us, r.winner().report.time_us) << plan.plan.name;
     }
 }
 
@@ -92,6 +103,7 @@ TEST(Tune, SaysWhy) {
   EXPECT_NE(r.why[0].find(r.winner().plan.name + " wins with"), std::string::npos) << r.why[0];
   EXPECT_NE(r.why[0].find("bound by " + r.winner().report.bound), std::string::npos) << r.why[0];
   EXPECT_TRUE(r.why[1].starts_with(r.ranked[1].plan.name)) << r.why[1];
+  EXPECT_NE(r.why[1].find("instead of"), std::string::npos) << r.why[1];
   bool fa2 = false;
   for (const std::string& sentence : r.why) fa2 = fa2 || sentence.starts_with("fa2 ");
   EXPECT_TRUE(fa2);

@@ -98,6 +98,29 @@ TEST(WhatIf, WithoutSkippingEveryKeyTileIsVisited) {
   EXPECT_LT(visiting.time_us, 2.1 * skipping.time_us);
 }
 
+// A tile of K or V, 64 x 64 x 2 bytes over 64 threads, waits in 32 registers each: fewer CTAs an SM, or spill.
+TEST(WhatIf, SynchronousCopiesTakeRegisters) {
+  const DeviceSpec device = load_device("a100");
+  KernelPlan plan;
+  plan.tile_m = 32, plan.num_warps = 2;
+  const RegisterEstimate with = estimate_registers(plan, device);
+  plan.copy_kind = CopyKind::synchronous;
+  const RegisterEstimate without = estimate_registers(plan, device);
+  EXPECT_EQ(with.copies, 0);
+  EXPECT_EQ(without.copies, 32);
+  EXPECT_EQ(without.demand, with.demand + 32);
+  EXPECT_LT(occupancy(plan, without.registers_per_thread, device).by_registers,
+            occupancy(plan, with.registers_per_thread, device).by_registers);
+
+  KernelPlan wide;  // 32 rows a warp of headdim 128 leave no room
+  wide.headdim = wide.headdim_v = 128, wide.tile_m = 128;
+  const Counts asynchronous = count_case(square(128, 512), wide);
+  EXPECT_EQ(estimate_registers(wide, device).spill_words, 0);
+  wide.copy_kind = CopyKind::synchronous;
+  EXPECT_GT(estimate_registers(wide, device).spill_words, 0);
+  EXPECT_EQ(count_case(square(128, 512), wide).smem_wavefronts, asynchronous.smem_wavefronts);
+}
+
 // 4 bytes a word, 128 threads, every key tile of every CTA: at the SM's side exactly, and never read from DRAM.
 TEST(WhatIf, ForcedSpillIsWritten) {
   const DeviceSpec device = load_device("h200");

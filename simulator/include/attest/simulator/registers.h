@@ -15,6 +15,7 @@ struct RegisterEstimate {
   int output = 0;         // accumulators of O
   int scores = 0;         // accumulators of S, which P is packed from
   int query = 0;          // Q's fragments: all of them, or those of one matrix step and the next
+  int copies = 0;         // granules on their way through registers to shared memory, where copies are synchronous
   int rows = 0;           // maximum and sum of each row
   int probabilities = 0;  // P beside S, where wgmma takes it from registers
   int other = 0;          // K's fragments in flight, what each matrix step of a head keeps, addresses and bounds

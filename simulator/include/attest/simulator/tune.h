@@ -34,7 +34,9 @@ struct SkippedPlan {
 struct TuneResult {
   Case c;
   DeviceSpec device;
-  std::vector<TunedPlan> ranked;  // walked in full by time, then the others by their rough time
+  /// Walked in full by time, then the others by their rough time. Of those within 0.5% of the best, which the model
+  /// cannot tell apart, the one that spills least, then has the fewest stages and extras, goes first.
+  std::vector<TunedPlan> ranked;
   std::vector<SkippedPlan> skipped;
   std::vector<std::string> why;  // sentences: why the first of `ranked` wins over the second and over named plans
 
@@ -42,9 +44,9 @@ struct TuneResult {
   std::map<std::string, int> skipped_by_reason() const;
 };
 
-/// The plans that are tried for a case: tiles of 1 to 8 warps of 16 or 32 rows and 16 to 128 keys, 1 to 3 stages, and
-/// what the kernels can do otherwise; on devices with wgmma also warp-specialised ones. Some of them cannot exist or
-/// will not fit; the named plans are not among them.
+/// The plans that are tried for a case: tiles of 1 to 8 warps of 16 or 32 rows and 32 to 128 keys (16 for wide heads),
+/// 1 to 3 stages, and what the kernels can do otherwise; on devices with wgmma also warp-specialised ones. Some of them
+/// cannot exist or will not fit; the named plans are not among them.
 std::vector<DescribedPlan> plan_space(const Case& c, const DeviceSpec& device);
 
 /// Throws InvalidInput where unpredicted() says why, or where no plan fits the device.

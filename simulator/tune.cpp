@@ -22,6 +22,11 @@ SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
     skipped.detail = why;
     return skipped;
   }
+  if (plan.plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0) {
+    skipped.reason = "no wgmma";
+    skipped.detail = "matrix_kind wgmma is nothing that the device has";
+    return skipped;
+  }
   if (device.kind == DeviceKind::gpu && plan.plan.smem_bytes() > device.smem_bytes_per_cta_max) {
     skipped.reason = "shared memory";
     skipped.detail = fmt::format("{} bytes exceed smem_bytes_per_cta_max = {}", plan.plan.smem_bytes(),

@@ -4,8 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "attest/plan/catalog.h"
-#include "attest/plan/launch.h"
+#include "grid.h"
 
 namespace attest {
 namespace {
@@ -24,17 +23,29 @@ struct Alike {
   std::int64_t ctas = 0, masked_key_tiles = 0;
 };
 
-std::map<CtaShape, Alike> shapes_of_head(const Problem& p, const KernelPlan& plan) {
+std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& lengths) {
+  const KernelPlan& plan = grid.plan;
   std::map<CtaShape, Alike> shapes;
-  for (int t = 0; t < num_q_tiles(plan, p); ++t) {
-    const Work work = make_work(p, t);
-    const TileRange range = plan.range(work);
-    const int missing = range.end > range.begin ? std::max(0, range.end * plan.tile_n - work.seqlen_k) : 0;
-    Alike& alike = shapes[{range.end - range.begin, missing, std::min(plan.tile_m, work.seqlen_q - t * plan.tile_m)}];
-    ++alike.ctas;
-    // the first tile is masked in any case
-    const int full = range.full_end - range.full_begin;
-    alike.masked_key_tiles += range.size() - full + (full > 0 && range.full_end == range.end);
+  for (int t = 0; t < grid.q_tiles; ++t) {
+    const int q_rows = std::min(plan.tile_m, lengths.seqlen_q - t * plan.tile_m);
+    if (q_rows <= 0) break;
+    for (int split = 0; split < grid.splits; ++split) {
+      const KeyWalk& walk = lengths.walks[static_cast<std::size_t>(t * grid.splits + split)];
+      const TileRange& range = walk.range;
+      // the tile of the last keys, which may lack some, is the first in descending order
+      const int top = walk.order == KeyOrder::descending ? 0 : range.size() - 1;
+      const bool has_top = walk.first <= top && top < walk.last;
+      const int missing = has_top ? std::max(0, range.end * plan.tile_n - lengths.seqlen_k) : 0;
+      Alike& alike = shapes[{std::max(0, walk.last - walk.first), missing, q_rows}];
+      ++alike.ctas;
+      for (int run = 0, begin = walk.first; run < 6 && begin < walk.last; ++run) {
+        const int end = std::max(begin, walk.run_end(run));
+        const bool full = run == 1 || run == 4;
+        // the first tile is masked in any case
+        alike.masked_key_tiles += full ? begin == walk.first && end > begin : end - begin;
+        begin = end;
+      }
+    }
   }
   return shapes;
 }
@@ -43,7 +54,9 @@ std::map<CtaShape, Alike> shapes_of_head(const Problem& p, const KernelPlan& pla
 Work unmasked(const KernelPlan& plan, const CtaShape& s, int key_tiles) {
   Work work;
   work.seqlen_q = s.q_rows;
-  work.seqlen_k = key_tiles == 0 ? 0 : key_tiles * plan.tile_n - s.missing_keys;
+  // of all splits' tiles alike, the split that has the last keys
+  work.split = plan.key_order == KeyOrder::descending ? 0 : plan.num_splits - 1;
+  work.seqlen_k = key_tiles == 0 ? 0 : key_tiles * plan.num_splits * plan.tile_n - s.missing_keys;
   work.diagonal = work.seqlen_k - work.seqlen_q;
   return work;
 }
@@ -60,27 +73,33 @@ Counts count_shape(Counter& counter, const KernelPlan& plan, const CtaShape& s) 
   return total;
 }
 
-/// Where heads start within a line, and how many heads start there.
-std::map<std::array<std::int64_t, 4>, std::int64_t> bases(const Case& c, const KernelPlan& plan,
-                                                          const std::array<TensorRef, 4>& t) {
-  const Problem& p = c.problem;
-  std::map<std::array<std::int64_t, 4>, std::int64_t> result;
-  const std::int64_t e = plan.element_bytes;
-  const bool aligned = c.layout.base_offset * e % 128 == 0 && std::all_of(t.begin(), t.end(), [&](const TensorRef& x) {
-                         return x.head_stride * e % 128 == 0 && x.batch_stride * e % 128 == 0;
-                       });
-  if (aligned) return {{{0, 0, 0, 0}, p.batch * p.nheads}};
-  const std::int64_t period = 128 / e;  // batches this far apart start alike
+/// Where the rows of a head start within a line, by operand, and how many heads of a class of lengths start there.
+using Bases = std::map<std::array<std::int64_t, 4>, std::int64_t>;
+
+std::vector<Bases> bases(const Grid& grid) {
+  const Problem& p = grid.p;
+  std::vector<Bases> result(grid.classes.size());
+  const TensorAddress* tensors[] = {&grid.q, &grid.k, &grid.v, &grid.o};
+  const auto in_line = [](std::int64_t bytes) { return bytes % LineSampler::line_bytes == 0; };
+  if (std::all_of(std::begin(tensors), std::end(tensors), [&](const TensorAddress* t) {
+        const std::int64_t step = t->first_row != nullptr ? t->row_stride : t->batch_stride;
+        return in_line(t->base) && in_line(t->head_stride) && in_line(step);
+      })) {
+    for (std::size_t i = 0; i < result.size(); ++i) result[i][{0, 0, 0, 0}] = grid.classes[i].entries * p.nheads;
+    return result;
+  }
+  // entries without lengths of their own start alike this far apart
+  const std::int64_t period = grid.class_of.empty() ? LineSampler::line_bytes / grid.plan.element_bytes : p.batch;
   for (std::int64_t b = 0; b < std::min(p.batch, period); ++b) {
     const std::int64_t alike = (p.batch - b + period - 1) / period;
+    const std::size_t which =
+        grid.class_of.empty() ? 0 : static_cast<std::size_t>(grid.class_of[static_cast<std::size_t>(b)]);
     for (std::int64_t h = 0; h < p.nheads; ++h) {
-      std::array<std::int64_t, 4> at{};
-      for (std::size_t x = 0; x < 4; ++x) {
-        const bool key = x == static_cast<std::size_t>(Operand::k) || x == static_cast<std::size_t>(Operand::v);
-        const std::int64_t head = key ? h / (p.nheads / p.nheads_k) : h;
-        at[x] = (c.layout.base_offset + b * t[x].batch_stride + head * t[x].head_stride) * e % 128;
-      }
-      result[at] += alike;
+      const auto at = [&](const TensorAddress& t, std::int64_t head) {
+        return t.row(b, head, 0) % LineSampler::line_bytes;
+      };
+      const std::int64_t key_head = grid.key_head(h);
+      result[which][{at(grid.q, h), at(grid.k, key_head), at(grid.v, key_head), at(grid.o, h)}] += alike;
     }
   }
   return result;
@@ -89,24 +108,24 @@ std::map<std::array<std::int64_t, 4>, std::int64_t> bases(const Case& c, const K
 }  // namespace
 
 Counts count_case(const Case& c, const KernelPlan& plan) {
-  const Problem& p = c.problem;
-  const std::array<TensorRef, 4> tensors{strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim),
-                                         strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim),
-                                         strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v),
-                                         strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v)};
+  const Grid grid(c, plan);
   GlobalLayout layout;
-  for (std::size_t x = 0; x < 4; ++x) layout.row_stride_bytes[x] = tensors[x].row_stride * plan.element_bytes;
-  const auto shapes = shapes_of_head(p, plan);
+  layout.row_stride_bytes = {grid.q.row_stride, grid.k.row_stride, grid.v.row_stride, grid.o.row_stride};
+  const std::vector<Bases> starts = bases(grid);
   Counts total;
-  for (const auto& [base, heads] : bases(c, plan, tensors)) {
-    layout.base = base;
-    Counter counter(plan, layout);
-    for (const auto& [shape, alike] : shapes) {
-      Counts counts = count_shape(counter, plan, shape) * (alike.ctas * heads);
-      counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these
-      total += counts;
+  for (std::size_t i = 0; i < grid.classes.size(); ++i) {
+    const auto shapes = shapes_of_head(grid, grid.classes[i]);
+    for (const auto& [base, heads] : starts[i]) {
+      layout.base = base;
+      Counter counter(plan, layout);
+      for (const auto& [shape, alike] : shapes) {
+        Counts counts = count_shape(counter, plan, shape) * (alike.ctas * heads);
+        counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these
+        total += counts;
+      }
     }
   }
+  if (plan.num_splits > 1) total.lse_bytes = 0;  // combine() writes it
   return total;
 }
 

@@ -89,8 +89,8 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan)
   o = place(next_page(v.end), plan.output_bytes(), p.seqlen_q, p.nheads, p.headdim_v, first_q_);
   lse_base = next_page(o.end);
   partial_base = next_page(lse_base + 4 * total_q_ * p.nheads);
-  const std::int64_t partial_bytes = splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q * 4 * (p.headdim_v + 1) : 0;
-  bias.base = next_page(partial_base + partial_bytes);
+  const std::int64_t workspace_bytes = splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q * 4 * (p.headdim_v + 1) : 0;
+  bias.base = next_page(partial_base + workspace_bytes);
   bias.row_stride = 4 * p.seqlen_k;
   const bool by_head = p.bias == Bias::bhqk || p.bias == Bias::hqk,
              by_batch = p.bias == Bias::bhqk || p.bias == Bias::bqk;
@@ -140,7 +140,9 @@ void Grid::add_class(const LengthClass& c) {
   const double first_bias =
       bias_pairs * static_cast<double>(by_head ? p.nheads : 1) * static_cast<double>(by_batch ? c.entries : 1);
   bias_bytes += first_bias;
-  sm_read_bytes += heads * (query_bytes + again_bytes + key_rows * static_cast<double>(key_row_bytes()) + bias_pairs);
+  bias_read_bytes += heads * bias_pairs;
+  sm_read_bytes += heads * (query_bytes + again_bytes + key_rows * static_cast<double>(key_row_bytes()));
+  if (splits > 1) partial_bytes += heads * static_cast<double>(splits * c.seqlen_q * 4 * (p.headdim_v + 1));
   first_read_bytes += heads * query_bytes + key_heads * seen_rows * static_cast<double>(key_row_bytes()) + first_bias;
 }
 

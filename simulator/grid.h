@@ -39,7 +39,9 @@ struct Grid {
   double q_read_bytes = 0;      // of query tiles that see a key
   double first_read_bytes = 0;  // each byte of Q, K, V and bias that some CTA reads, once
   double bias_bytes = 0;        // of these, of the bias
-  double sm_read_bytes = 0;     // what all CTAs ask for, rows in range only
+  double sm_read_bytes = 0;     // what all CTAs ask for of Q, K and V, rows in range only
+  double bias_read_bytes = 0;   // and of the bias
+  double partial_bytes = 0;     // what all splits leave for combine()
 
   const LengthClass& entry(std::int64_t batch) const {
     return classes[class_of.empty() ? 0 : static_cast<std::size_t>(class_of[static_cast<std::size_t>(batch)])];

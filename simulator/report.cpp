@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attest/plan/catalog.h"
+#include "attest/plan/launch.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/compulsory.h"
@@ -20,20 +21,8 @@ struct Undescribed {
 };
 
 Undescribed undescribed(const Case& c) {
-  const Problem& p = c.problem;
   const std::pair<bool, Undescribed> fields[] = {
-      {is_fp8(p.dtype), {"dtype", "8-bit inputs"}},
-      {p.prefix != 0, {"prefix", "a prefix"}},
-      {!p.documents.empty(), {"documents", "documents"}},
-      {p.softcap != 0, {"softcap", "a softcap"}},
-      {p.alibi, {"alibi", "ALiBi"}},
-      {p.sink, {"sink", "a sink"}},
-      {p.bias != Bias::none, {"bias", "a bias"}},
-      {!p.varlen_q.empty(), {"varlen_q", "sequences of their own lengths"}},
-      {!p.varlen_k.empty(), {"varlen_k", "sequences of their own lengths"}},
-      {!p.seqused_k.empty(), {"seqused_k", "sequences of their own lengths"}},
-      {c.layout.page_size != 0, {"page_size", "pages"}},
-      {c.num_splits != 1, {"num_splits", "splits"}},
+      {is_fp8(c.problem.dtype), {"dtype", "8-bit inputs"}},
       {c.backward, {"backward", "the backward"}},
   };
   for (const auto& [asked, field] : fields)
@@ -168,8 +157,13 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   const double spill = 4.0 * plan.threads() *
                        (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
                         static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
-  r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);
+  r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
+                    r.walk.bias_read_bytes + r.walk.partial_bytes;
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + spill;
+  if (plan.num_splits > 1) {
+    r.kernels = 2;
+    r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write);
+  }
   r.l2_read_bytes = r.walk.sm_read_bytes == 0 ? 0 : r.sm_read_bytes * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
   r.dram_read_bytes = r.walk.dram_read_bytes;
   r.dram_write_bytes = r.walk.dram_write_bytes;
@@ -178,13 +172,16 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   r.smem_wavefronts_ideal = static_cast<double>(counts.smem_wavefronts_ideal);
   r.exp_count = static_cast<double>(counts.exponentials);
   r.flops = flops_of_pairs(p, visible_pairs(p));
-  r.flops_unmasked = flops_of_pairs(
-      p, static_cast<double>(p.batch * p.nheads) * static_cast<double>(p.seqlen_q) * static_cast<double>(p.seqlen_k));
+  r.flops_unmasked = flops_of_pairs(p, all_pairs(p));
   r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();
 
   const double dram_seconds = (r.dram_read_bytes + r.dram_write_bytes) / device.dram_bytes_per_second;
   const double l2_seconds = r.l2_read_bytes / device.l2_bytes_per_second;
-  r.cycles = std::max(r.walk.cycles, std::max(dram_seconds, l2_seconds) * device.sm_clock_hz);
+  // the kernel that combines splits waits for the first one, then for L2
+  const double combine_seconds =
+      plan.num_splits == 1 ? 0 : device.launch_overhead_seconds + r.walk.partial_bytes / device.l2_bytes_per_second;
+  r.cycles = combine_seconds * device.sm_clock_hz +
+             std::max(r.walk.cycles, std::max(dram_seconds, l2_seconds) * device.sm_clock_hz);
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(r, demand);
   r.bound = bound_of(r.utilisation);

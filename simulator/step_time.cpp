@@ -18,8 +18,12 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
 }
 
 /// Steps of one warp that are under way at a time: wgmma runs on while its warpgroup goes on to the softmax, and each
-/// step's second half of the products does so (the first half's results are what the softmax waits for).
-double steps_under_way(const KernelPlan& plan) { return plan.matrix_kind == MatrixKind::wgmma ? 1.5 : 1; }
+/// step's second half of the products does so (the first half's results are what the softmax waits for). Three
+/// warpgroups hand the tensor pipe round, so that a product of one's own waits for its turn instead: eight calls of
+/// FlashAttention 3 at headdim 64 say so.
+double steps_under_way(const KernelPlan& plan) {
+  return plan.matrix_kind == MatrixKind::wgmma && plan.num_warps <= 8 ? 1.5 : 1;
+}
 
 }  // namespace
 
@@ -33,7 +37,8 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   d.tensor = fma / (matrix_rate(plan, device) / schedulers);
   // beside the scores', each lane computes its rows' rescaling factors
   const double rescales = plan.lazy_rescale ? 0 : 2.0 * plan.m_blocks() * 32;
-  d.exp = (static_cast<double>(counts.exponentials) / steps + rescales) / (device.exp_per_clock / schedulers);
+  const double tanhs = plan.softcap ? static_cast<double>(counts.exponentials) / steps : 0;  // on the same unit
+  d.exp = (static_cast<double>(counts.exponentials) / steps + tanhs + rescales) / (device.exp_per_clock / schedulers);
   const auto smem_cycles = [&](std::int64_t wavefronts) {
     return static_cast<double>(wavefronts) / steps * 128 / device.smem_bytes_per_clock;
   };
@@ -57,7 +62,10 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   // 512 bytes an instruction
   const double loads = bulk ? 0 : static_cast<double>(counts.smem_wavefronts_ideal) / steps / 4;
   const double exponentials = elements * plan.exp_instructions;
-  d.issue = unlisted_instructions * (fp32_issue + masks + exponentials + packs + matrix + loads + 2.0 * spill_words);
+  // softcap: two products and the tanh; ALiBi: a distance and an addition; bias: half a load and an addition
+  const double modified = elements * ((plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0));
+  d.issue = unlisted_instructions *
+            (fp32_issue + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
   return d;
 }
 

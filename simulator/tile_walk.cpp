@@ -227,8 +227,6 @@ void Walk::read_bias(const Slot& slot, int tile) {
       if (shared && outcome == L2Cache::Outcome::miss) bias_missed_sectors_ += line.sectors;
     });
   }
-  l2_read_bytes_ += static_cast<double>(4 * keys * slot.rows);
-  sm_read_bytes_ += static_cast<double>(4 * keys * slot.rows);
 }
 
 void Walk::step(Slot& slot, double now) {
@@ -362,6 +360,8 @@ TileWalk Walk::result() const {
   r.key_tiles = grid_.key_tiles;
   r.first_read_bytes = grid_.first_read_bytes;
   r.sm_read_bytes = grid_.sm_read_bytes;
+  r.bias_read_bytes = grid_.bias_read_bytes;
+  r.partial_bytes = grid_.partial_bytes;
   r.sampling = resolution_.sampling;
   r.key_tiles_per_event = resolution_.key_tiles_per_event;
   r.timeline = timeline_;

@@ -44,6 +44,8 @@ struct TileWalk {
   double dirty_bytes_left = 0;  // still in L2 at its end
   double first_read_bytes = 0;  // each byte of Q, K, V that some CTA reads, once
   double sm_read_bytes = 0;     // what the tile loop asks for, rows in range only
+  double bias_read_bytes = 0;   // of a bias, at the SM's side, beside these
+  double partial_bytes = 0;     // O and LSE of all splits in fp32: written by the kernel, read by the one that combines
   double l2_read_bytes = 0;     // after requests of neighbouring SMs for one tile have merged
   double cycles = 0;            // from the first CTA's start to the last one's end
   double busy_fraction = 0;     // CTA slots in use, over that time

@@ -70,5 +70,46 @@ TEST(L2Cache, AWriteFromTheHomeSideDropsTheOtherCopy) {
   EXPECT_EQ(cache.read(line(5, 0), 1), Outcome::far_hit);
 }
 
+TEST(L2Cache, LinesOfEvictFirstGoBeforeOlderOnes) {
+  L2Cache cache(1, 1, 4, 4);
+  cache.read(line(1), 0);
+  cache.read(line(2), 0, true);
+  cache.read(line(3), 0, true);
+  cache.read(line(4), 0);
+  cache.read(line(5), 0);  // takes 2's place: the oldest of those to go first, though 1 is older
+  cache.read(line(6), 0);  // and 3's
+  for (const std::uint32_t kept : {1, 4, 5, 6}) EXPECT_EQ(cache.read(line(kept), 0), Outcome::near_hit) << kept;
+  cache.read(line(7), 0);  // none is left: plain LRU again
+  EXPECT_EQ(cache.read(line(4), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(1), 0), Outcome::miss);
+}
+
+TEST(L2Cache, ALineOfEvictFirstTakesNoOtherLinesPlace) {
+  L2Cache cache(1, 1, 4, 4);
+  for (std::uint32_t t = 0; t < 4; ++t) cache.read(line(t), 0);
+  for (std::uint32_t t = 10; t < 20; ++t) EXPECT_EQ(cache.read(line(t), 0, true), Outcome::miss);
+  EXPECT_EQ(cache.read(line(19), 0, true), Outcome::miss) << "it was not kept";
+  for (std::uint32_t t = 0; t < 4; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::near_hit) << t;
+}
+
+TEST(L2Cache, LinesOfEvictFirstDisplaceTheirOwnKind) {
+  L2Cache cache(1, 1, 4, 4);
+  for (std::uint32_t t = 0; t < 3; ++t) cache.read(line(t), 0);
+  for (std::uint32_t t = 10; t < 20; ++t) {
+    EXPECT_EQ(cache.read(line(t), 0, true), Outcome::miss);
+    EXPECT_EQ(cache.read(line(t), 0, true), Outcome::near_hit) << "in the one way that is left to them";
+  }
+  for (std::uint32_t t = 0; t < 3; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::near_hit) << t;
+}
+
+TEST(L2Cache, EvictFirstHoldsOfBothCopies) {
+  L2Cache cache(2, 1, 2, 2);
+  cache.read(line(1, 0), 1, true);  // at home on side 0, near on side 1
+  for (const int side : {0, 1}) {
+    cache.read(line(20, side), side), cache.read(line(30, side), side);
+    EXPECT_EQ(cache.read(line(20, side), side), Outcome::near_hit) << "the copy on side " << side << " went first";
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -72,6 +72,7 @@ constexpr Property table[] = {
     {"weights", 8, has_weights, weights},
     {"lookup", 8, can_look_up, lookup},
     {"mask", 5, mask_is_cheap, mask},
+    {"counts", 4, counts_are_exact, counts},
 };
 
 }  // namespace

@@ -40,6 +40,7 @@ struct Property {
 /// weights     V that cancels P leaves nothing: P has all the bits its kernel declares
 /// lookup      a query that is one key's word gives that key's V and its score
 /// mask        the exact set of keys that each row sees, read from coded V, is that of attends()
+/// counts      what the simulator counts of the named plans is a count over attends(): of attest itself, not the kernel
 std::span<const Property> properties();
 
 /// The property of that name; throws InvalidInput naming `property`.

@@ -89,7 +89,8 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan)
   o = place(next_page(v.end), plan.output_bytes(), p.seqlen_q, p.nheads, p.headdim_v, first_q_);
   lse_base = next_page(o.end);
   partial_base = next_page(lse_base + 4 * total_q_ * p.nheads);
-  const std::int64_t workspace_bytes = splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q * 4 * (p.headdim_v + 1) : 0;
+  const std::int64_t workspace_bytes =
+      splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q * 4 * (p.headdim_v + 1) : 0;
   bias.base = next_page(partial_base + workspace_bytes);
   bias.row_stride = 4 * p.seqlen_k;
   const bool by_head = p.bias == Bias::bhqk || p.bias == Bias::hqk,

@@ -157,6 +157,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   const double spill = 4.0 * plan.threads() *
                        (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
                         static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
+  r.spill_store_bytes = spill;
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
                     r.walk.bias_read_bytes + r.walk.partial_bytes;
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + spill;

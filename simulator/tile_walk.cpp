@@ -57,8 +57,12 @@ class Walk {
                static_cast<int>(device.l2_dirty_ways)) {}
 
   TileWalk run() {
-    if (grid_.ctas > 0) simulate();
-    if (grid_.splits > 1) combine();
+    leave_dirty_lines();
+    for (int call = options_.warm ? 0 : 1; call < 2; ++call) {
+      if (grid_.ctas > 0) simulate();
+      if (grid_.splits > 1) combine();
+      if (call == 0) forget();
+    }
     return result();
   }
 
@@ -72,8 +76,10 @@ class Walk {
     }
   }
 
+  void leave_dirty_lines();
   void simulate();
   void combine();
+  void forget();
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   std::int64_t next_task(Slot& slot);
@@ -110,6 +116,8 @@ class Walk {
   std::vector<std::vector<CachedLine>> spill_;  // by SM and place, found when first used
   std::uint64_t state_ = 1;
   std::int64_t next_task_ = 0;
+  bool second_call_ = false;
+  std::int64_t written_back_before_ = 0;
   std::int64_t missed_again_sectors_ = 0, first_key_sectors_ = 0, bias_missed_sectors_ = 0;
   double l2_read_bytes_ = 0, sm_read_bytes_ = 0;
   std::int64_t walked_ = 0;
@@ -161,7 +169,8 @@ void Walk::read_query(Slot& slot) {
   for_rows(grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m, slot.rows,
            [&](const CachedLine& line) {
              const L2Cache::Outcome outcome = cache_.read(line, slot.side, plan_.evict_first_q);
-             if (slot.at.split > 0 && outcome == L2Cache::Outcome::miss) missed_again_sectors_ += line.sectors;
+             if ((second_call_ || slot.at.split > 0) && outcome == L2Cache::Outcome::miss)
+               missed_again_sectors_ += line.sectors;
            });
 }
 
@@ -196,8 +205,9 @@ void Walk::read_keys(Slot& slot, int tile, double now) {
   const auto at = static_cast<std::size_t>(tile);
   const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
-  if (lines.first_read[at] < 0) {
-    lines.first_read[at] = static_cast<float>(now);
+  const bool first = lines.first_read[at] < 0;
+  if (first) lines.first_read[at] = static_cast<float>(now);
+  if (first && !second_call_) {
     const std::int64_t key_head = grid_.key_head(slot.at.head);
     for_rows(grid_.k, slot.at.batch, key_head, row0, rows,
              [&](const CachedLine& line) { lines.k[at].push_back({line}); });
@@ -286,12 +296,28 @@ void Walk::combine() {
   }
 }
 
-void Walk::simulate() {
+/// All that was counted, but not what L2 holds.
+void Walk::forget() {
+  for (auto& [head, lines] : heads_) std::fill(lines.first_read.begin(), lines.first_read.end(), -1.0f);
+  slots_.clear();
+  timeline_.clear();
+  state_ = 1;
+  next_task_ = walked_ = 0;
+  missed_again_sectors_ = first_key_sectors_ = bias_missed_sectors_ = 0;
+  l2_read_bytes_ = sm_read_bytes_ = busy_ = end_ = steady_cycles_ = steady_tiles_ = 0;
+  written_back_before_ = cache_.written_back_sectors();
+  second_call_ = true;
+}
+
+void Walk::leave_dirty_lines() {
   int side = 0;
   const std::int64_t left_over = grid_.spill_base + (std::int64_t{1} << 32);
   sampler_.for_lines(left_over, left_over + options_.dirty_bytes_at_start, [&](const CachedLine& line) {
     cache_.write(line, side ^= static_cast<int>(device_.l2_partitions) - 1);
   });
+}
+
+void Walk::simulate() {
   const auto sms = static_cast<int>(device_.num_sms);
   spill_turn_.assign(static_cast<std::size_t>(sms), 0);
   spill_.resize(static_cast<std::size_t>(std::int64_t{sms} * spill_places()));
@@ -375,14 +401,17 @@ TileWalk Walk::result() const {
   r.simulated_fraction = 1 / scale;
   // what a bias shared by heads or batch entries misses includes its first reads
   const double bias_again =
-      bias_missed_sectors_ == 0 ? 0 : std::max(0.0, bytes(bias_missed_sectors_) - grid_.bias_bytes / scale);
+      bias_missed_sectors_ == 0
+          ? 0
+          : std::max(0.0, bytes(bias_missed_sectors_) - (second_call_ ? 0 : grid_.bias_bytes / scale));
   const double again = bytes(missed_again_sectors_) + bias_again;
-  r.dram_read_bytes = scale == 1 ? grid_.first_read_bytes + again
-                                 : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
-                                                      bytes(first_key_sectors_), again, scale);
+  r.dram_read_bytes = second_call_ ? again * scale
+                      : scale == 1 ? grid_.first_read_bytes + again
+                                   : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
+                                                        bytes(first_key_sectors_), again, scale);
   r.l2_read_bytes = sm_read_bytes_ == 0 ? 0 : grid_.sm_read_bytes * (l2_read_bytes_ / sm_read_bytes_);
   r.dirty_bytes_left = bytes(cache_.dirty_sectors());
-  r.dram_write_bytes = bytes(cache_.written_back_sectors()) * scale;
+  r.dram_write_bytes = bytes(cache_.written_back_sectors() - written_back_before_) * scale;
   r.busy_fraction = busy_ / (static_cast<double>(slots_.size()) * end_);
   // what is not simulated goes at the rate at which all slots were full
   const auto left = static_cast<double>(grid_.key_tiles - walked_);

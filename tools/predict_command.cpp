@@ -69,7 +69,9 @@ ExitCode run(const Flags& flags) {
   }
   const DeviceSpec device = read_device(flags);
   const DescribedPlan plan = read_plan(flags, c, device);
-  const SimulationReport report = simulate(c, plan.plan, device, plan.name);
+  TileWalkOptions effort;
+  effort.warm = flags.given("--warm");
+  const SimulationReport report = simulate(c, plan.plan, device, plan.name, effort);
   if (html) html->write(html_report(report));
   if (trace) trace->write(trace_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   results.finish("predict", to_json(report), to_table(report));
@@ -90,6 +92,7 @@ Command predict_command() {
         flags.group("Prediction");
         declare_plan_flags(flags);
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
+        flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
         flags.value("--trace", "FILE", "Write a trace for Perfetto: an SM's key tiles, and the unfused path beside it");
         flags.value("--html", "FILE", "Write a page that shows it: bytes, roofline, banks, registers, an SM over time");
         flags.value("--sweep", "FIELD=VALUES",

@@ -97,6 +97,28 @@ TEST(TileWalk, CausalHalvesTheTiles) {
   EXPECT_EQ(c.key_tiles, 8 * 64 * 65);  // 2, 4, ..., 128
 }
 
+TEST(TileWalk, AWarmStartFindsWhatFitsAndNoMore) {
+  const DeviceSpec device = load_device("h200");
+  for (const std::int64_t seqlen : {512, 2048, 8192}) {
+    const Case c = case_of(1, 16, 16, seqlen, 128);
+    TileWalkOptions options = times();
+    const TileWalk cold = walk_tiles(c, plan_for(c), device, 2, options);
+    options.warm = true;
+    const TileWalk warm = walk_tiles(c, plan_for(c), device, 2, options);
+    EXPECT_LE(warm.dram_read_bytes, cold.dram_read_bytes);
+    if (seqlen == 512) {  // 8 MiB in all
+      EXPECT_EQ(warm.dram_read_bytes, 0);
+    }
+    if (seqlen == 8192) {  // 128 MiB go round: least recently used is what comes next
+      EXPECT_GT(warm.dram_read_bytes, 0.95 * cold.dram_read_bytes);
+      EXPECT_GT(warm.dram_write_bytes, cold.dram_write_bytes);  // the first call's output has to go
+    }
+    EXPECT_EQ(warm.key_tiles, cold.key_tiles);
+    EXPECT_EQ(warm.sm_read_bytes, cold.sm_read_bytes);
+    EXPECT_DOUBLE_EQ(warm.cycles, cold.cycles);
+  }
+}
+
 TEST(TileWalk, NothingToDo) {
   for (const auto& [sq, sk] : {std::pair<std::int64_t, std::int64_t>{0, 64}, {64, 0}, {0, 0}}) {
     Case c = case_of(1, 1, 1, 64, 64);

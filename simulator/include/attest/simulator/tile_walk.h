@@ -20,6 +20,8 @@ struct TileWalkOptions {
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
+  /// L2 as the same call has left it that came before; else it holds nothing of the case's.
+  bool warm = false;
   /// Dirty lines that are in L2 when a kernel starts and are not its own, written back as it displaces them: every
   /// launch under Nsight Compute on an H200 has them, with cold caches and with warm ones.
   std::int64_t dirty_bytes_at_start = 9 << 18;

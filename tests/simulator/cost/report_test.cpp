@@ -123,5 +123,18 @@ TEST(Report, AskingTwiceGivesTheSame) {
   EXPECT_EQ(to_json(simulate(llama(), plan, device)), to_json(simulate(llama(), plan, device)));
 }
 
+TEST(Report, ATileCounterCostsASectorEachWayAndTile) {
+  Case c;
+  c.problem = {1, 4, 4, 2048, 2048, 128, 128, Dtype::bf16, {}, Causal::bottom_right, -1, -1};
+  const DeviceSpec device = load_device("h200");
+  KernelPlan plan = plan_named("fa3", c, device);
+  ASSERT_EQ(plan.persistence, Persistence::dynamic);
+  const SimulationReport counted = simulate(c, plan, device);
+  plan.persistence = Persistence::static_stride;
+  const SimulationReport fixed = simulate(c, plan, device);
+  EXPECT_EQ(counted.sm_read_bytes - fixed.sm_read_bytes, 4 * 16 * 32);
+  EXPECT_EQ(counted.sm_write_bytes - fixed.sm_write_bytes, 4 * 16 * 32);
+}
+
 }  // namespace
 }  // namespace attest

@@ -1,0 +1,98 @@
+// The bank model against enumeration: for each warp instruction of whole programs, every byte of every lane.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "attest/plan/catalog.h"
+#include "attest/plan/launch.h"
+#include "attest/simulator/counts.h"
+
+namespace attest {
+namespace {
+
+/// Lanes whose bytes fill 128 go together; each byte lies in a word, each word in a bank; a bank gives a word a cycle.
+int enumerated(const SharedAccess& a) {
+  int total = 0;
+  const int lanes = std::min(32, 128 / std::max(a.bytes, 4));
+  for (int first = 0; first < 32; first += lanes) {
+    std::map<std::uint32_t, std::set<std::uint32_t>> words_of_bank;
+    std::size_t most = 0;
+    for (int lane = first; lane < first + lanes; ++lane)
+      for (int byte = 0; (a.active >> lane & 1) != 0 && byte < a.bytes; ++byte) {
+        const std::uint32_t at = a.address[static_cast<std::size_t>(lane)] + static_cast<std::uint32_t>(byte);
+        auto& words = words_of_bank[at / 4 % 32];
+        words.insert(at / 4);
+        most = std::max(most, words.size());
+      }
+    total += static_cast<int>(most);
+  }
+  return total;
+}
+
+struct ComparingSink {
+  std::array<std::int64_t, SharedAccess::num_kinds> seen{}, conflicts{};
+  int wrong = 0;
+  void shared(const SharedAccess& a) {
+    const auto kind = static_cast<std::size_t>(a.kind);
+    const int expected = enumerated(a);
+    ++seen[kind];
+    conflicts[kind] += expected - ideal_wavefronts(a);
+    wrong += wavefronts(a) != expected;
+  }
+  void global(const GlobalAccess&) {}
+  void bulk_row(Operand, int, int, bool) {}
+  void atomic() {}
+  void matrix_step() {}
+  void exponentials(int, int) {}
+};
+
+void compare(const KernelPlan& plan, const Problem& p, ComparingSink& sink) {
+  const int before = sink.wrong;
+  for (int q = 0; q < num_q_tiles(plan, p); ++q) {
+    const Program program = record(plan, make_work(p, q));
+    for (std::size_t warp = 0; warp < program.warps.size(); ++warp)
+      for (const Step& step : program.warps[warp]) {
+        if (plan.producer_warps == 0)
+          expand(plan, program.work, step, static_cast<int>(warp), sink);
+        else
+          expand_warp_specialized(plan, program.work, step, static_cast<int>(warp), sink);
+      }
+  }
+  EXPECT_EQ(sink.wrong, before) << "headdim " << p.headdim << ", swizzled " << plan.swizzled << ", element bytes "
+                                << plan.element_bytes;
+}
+
+TEST(BankModel, EqualsEnumerationForEveryKindOfAccess) {
+  ComparingSink sink;
+  for (const bool swizzled : {true, false})
+    for (const Dtype dtype : {Dtype::bf16, Dtype::fp32, Dtype::fp8_e4m3})
+      for (const int headdim : {32, 40, 64, 72, 80, 96, 128, 192, 256}) {
+        Problem p;
+        p.nheads = p.nheads_k = 1;
+        p.headdim = p.headdim_v = headdim;
+        p.seqlen_q = 100, p.seqlen_k = 70;
+        p.dtype = dtype;
+        for (const NamedPlan& named : named_plans) {
+          if (named.name == "fa3" && dtype != Dtype::bf16) continue;
+          KernelPlan plan = with_layout(named.make(p, 232448), Case{p, {}, Distribution::normal, 0});
+          if (plan.invalid() != nullptr) continue;
+          plan.swizzled = swizzled;
+          compare(plan, p, sink);
+          if (named.name != "attest") continue;
+          for (const int granule : {8, 4, 2}) {  // as odd strides make it
+            if (headdim * plan.element_bytes % granule != 0 || granule < plan.element_bytes) continue;
+            plan.copy_bytes_q = plan.copy_bytes_k = plan.copy_bytes_v = plan.copy_bytes_o = granule;
+            if (plan.invalid() == nullptr) compare(plan, p, sink);
+          }
+        }
+      }
+  for (std::size_t kind = 0; kind < SharedAccess::num_kinds; ++kind) {
+    EXPECT_GT(sink.seen[kind], 100) << "kind " << kind;
+    std::printf("kind %zu: %lld instructions, %lld wavefronts beyond the ideal\n", kind,
+                static_cast<long long>(sink.seen[kind]), static_cast<long long>(sink.conflicts[kind]));
+  }
+}
+
+}  // namespace
+}  // namespace attest

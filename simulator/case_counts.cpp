@@ -30,7 +30,7 @@ std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& le
     const int q_rows = std::min(plan.tile_m, lengths.seqlen_q - t * plan.tile_m);
     if (q_rows <= 0) break;
     for (int split = 0; split < grid.splits; ++split) {
-      const KeyWalk& walk = lengths.walks[static_cast<std::size_t>(t * grid.splits + split)];
+      const KeyWalk& walk = grid.walk(lengths, t, split);
       const TileRange& range = walk.range;
       // the tile of the last keys, which may lack some, is the first in descending order
       const int top = walk.order == KeyOrder::descending ? 0 : range.size() - 1;

@@ -89,6 +89,7 @@ std::vector<Lengths> lengths_of(const Problem& p) {
     ++entries[{p.varlen_q.empty() ? p.seqlen_q : p.varlen_q[b], p.seqused_k.empty() ? keys : p.seqused_k[b]}];
   }
   std::vector<Lengths> result;
+  result.reserve(entries.size());
   for (const auto& [lengths, count] : entries) result.push_back({lengths.first, lengths.second, count});
   return result;
 }

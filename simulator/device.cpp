@@ -107,7 +107,7 @@ void check_cube_vector(const JsonReader& reader, DeviceSpec& d) {
                   fmt::format("must be a multiple of num_cube_cores = {}", d.num_cube_cores));
   if (d.l2_bytes > d.dram_bytes)
     reader.refuse("l2_bytes", std::to_string(d.l2_bytes), fmt::format("must not exceed dram_bytes = {}", d.dram_bytes));
-  const auto beside = static_cast<double>(d.num_vector_cores / d.num_cube_cores);
+  const auto beside = static_cast<double>(d.num_vector_cores) / static_cast<double>(d.num_cube_cores);
   d.num_sms = d.num_cube_cores;
   d.sm_clock_hz = d.core_clock_hz;
   d.smem_bytes_per_cta_max = d.unified_buffer_bytes;

@@ -55,7 +55,7 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan)
     const auto [at, is_new] = known.try_emplace({work.seqlen_q, work.seqlen_k}, static_cast<int>(classes.size()));
     if (is_new) {
       LengthClass added{work.seqlen_q, work.seqlen_k, 0, {}};
-      added.walks.reserve(static_cast<std::size_t>(q_tiles * splits));
+      added.walks.reserve(static_cast<std::size_t>(std::int64_t{q_tiles} * splits));
       for (int t = 0; t < q_tiles; ++t) {
         for (int s = 0; s < splits; ++s) {
           const Work tile = make_work(launch, args, b, t, s);
@@ -114,14 +114,14 @@ void Grid::add_class(const LengthClass& c) {
   for (int t = 0; t < q_tiles; ++t) {
     const auto tile_bytes = static_cast<double>(std::clamp(c.seqlen_q - t * plan.tile_m, 0, plan.tile_m)) *
                             static_cast<double>(q.row_bytes);
-    const TileRange& range = c.walks[static_cast<std::size_t>(t * splits)].range;  // the splits share it
+    const TileRange& range = walk(c, t, 0).range;  // the splits share it
     ++readers[static_cast<std::size_t>(range.begin)], --readers[static_cast<std::size_t>(range.end)];
     ++readers[static_cast<std::size_t>(range.prefix_begin)], --readers[static_cast<std::size_t>(range.prefix_end)];
     const double missing = range.size() == 0 ? 0 : std::max(0, range.end * plan.tile_n - c.seqlen_k);
     const double keys = static_cast<double>(range.size()) * plan.tile_n - missing;
     int parts = 0;
     for (int s = 0; s < splits; ++s) {
-      const KeyWalk& w = c.walks[static_cast<std::size_t>(t * splits + s)];
+      const KeyWalk& w = walk(c, t, s);
       parts += w.first < w.last;
     }
     query_bytes += parts == 0 ? 0 : tile_bytes;
@@ -143,7 +143,7 @@ void Grid::add_class(const LengthClass& c) {
   bias_bytes += first_bias;
   bias_read_bytes += heads * bias_pairs;
   sm_read_bytes += heads * (query_bytes + again_bytes + key_rows * static_cast<double>(key_row_bytes()));
-  if (splits > 1) partial_bytes += heads * static_cast<double>(splits * c.seqlen_q * 4 * (p.headdim_v + 1));
+  if (splits > 1) partial_bytes += heads * static_cast<double>(4 * (p.headdim_v + 1) * splits * c.seqlen_q);
   first_read_bytes += heads * query_bytes + key_heads * seen_rows * static_cast<double>(key_row_bytes()) + first_bias;
 }
 

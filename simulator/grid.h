@@ -46,9 +46,10 @@ struct Grid {
   const LengthClass& entry(std::int64_t batch) const {
     return classes[class_of.empty() ? 0 : static_cast<std::size_t>(class_of[static_cast<std::size_t>(batch)])];
   }
-  const KeyWalk& walk(std::int64_t batch, int q_tile, int split) const {
-    return entry(batch).walks[static_cast<std::size_t>(q_tile * splits + split)];
+  const KeyWalk& walk(const LengthClass& lengths, int q_tile, int split) const {
+    return lengths.walks[static_cast<std::size_t>(std::int64_t{q_tile} * splits + split)];
   }
+  const KeyWalk& walk(std::int64_t batch, int q_tile, int split) const { return walk(entry(batch), q_tile, split); }
   std::int64_t rows(std::int64_t batch, int q_tile) const;  // queries that tile has
   double key_tiles_a_cta() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }

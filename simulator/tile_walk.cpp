@@ -93,6 +93,9 @@ class Walk {
   int spill_places() const { return std::max(1, static_cast<int>(device_.max_warps_per_sm) / plan_.warps()); }
   void read_lines(std::vector<TileLine>& lines, int side);
   double merged_share(std::size_t index, std::int64_t what, double now, double first_read) const;
+  std::int64_t readers(const Slot& slot) const {  // CTAs of a cluster that have rows
+    return (slot.rows + plan_.tile_m - 1) / plan_.tile_m;
+  }
   bool producer_runs_ahead() const { return plan_.producer_warps > 0; }  // K of the next tile comes before V of this
   double noise() {  // uniform with the standard deviation asked for
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
@@ -220,7 +223,7 @@ void Walk::read_keys(Slot& slot, int tile, double now) {
   const auto index = static_cast<std::size_t>(&slot - slots_.data());
   // a cluster asks for a tile once, a part each CTA, and multicasts it
   l2_read_bytes_ += bytes * (plan_.cluster > 1 ? 1 : merged_share(index, what, now, lines.first_read[at]));
-  sm_read_bytes_ += bytes * static_cast<double>((slot.rows + plan_.tile_m - 1) / plan_.tile_m);
+  sm_read_bytes_ += bytes * static_cast<double>(readers(slot));
   slot.last_read = what;
   slot.last_time = now;
 }
@@ -250,7 +253,7 @@ void Walk::step(Slot& slot, double now) {
   if (p_.bias != Bias::none) read_bias(slot, tile);
   write_spill(slot);
   ++slot.position;
-  walked_ += (slot.rows + plan_.tile_m - 1) / plan_.tile_m;
+  walked_ += readers(slot);
 }
 
 void Walk::write_spill(const Slot& slot) {

@@ -179,7 +179,10 @@ void strip_budget(const PreparedInputs& in, const StripPlace& place, BudgetStrip
   const double sink = in.sink(place.h);
   for (std::int64_t r = 0; r < place.num_rows; ++r) {
     const RowSoftmax& row = rows[r];
-    if (!(row.sum > 0)) continue;  // nothing weighs anything, or a score is NaN: O and LSE are exact
+    // Their sum of exponentials is +Inf before, and NaN after the maximum is taken off: LSE may be either.
+    if (row.max == infinity) truth.lse_bound.at(place.b, place.h, place.first_row + r, 0) = infinity;
+    if (!(row.sum > 0))
+      continue;  // nothing weighs anything, or a score is NaN or +Inf: O and LSE are no rounded number
     double *moved = strips.spare + r * width, *s = strips.scores + r * width, *e = strips.weights + r * width;
     const RowConstants& c = b.constants[r] = row_constants(in, n, row);
     score_errors(in, place, r, c, n, row, strips.slopes ? strips.slopes + r * width : nullptr, s, moved,

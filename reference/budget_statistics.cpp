@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "budget_terms.h"
+#include "statistical_limits.h"
 
 namespace attest {
 namespace {
@@ -38,6 +39,17 @@ void add_rounding_variance(const Numerics& n, const RowSoftmax& row, const doubl
 double output_spacing(const Numerics& n, double o) {
   if (o == 0) return 2 * n.floor_out;
   return std::max(2 * n.u_out * std::ldexp(1.0, std::ilogb(o)), 2 * n.floor_out);
+}
+
+// How many of the numbers whose variances these are decide a row.
+double effective_number(const RowSoftmax& row, const double* variances) {
+  double sum = 0, squares = 0;
+  for (const KeyRange& part : row.columns)
+    for (std::int64_t j = part.begin; j < part.end; ++j) {
+      sum += variances[j];
+      squares += variances[j] * variances[j];
+    }
+  return squares > 0 ? sum * sum / squares : 1;
 }
 
 }  // namespace
@@ -94,6 +106,10 @@ void strip_variances(const StripPlace& place, BudgetStrips strips, const RowMatr
   const RowMatrix t_v = StripMap(scores, place.num_rows, width) * v;
   for (std::int64_t r = 0; r < place.num_rows; ++r)
     if (rows[r].sum > 0) add_rounding_variance(n, rows[r], weights + r * width, scores + r * width, spare + r * width);
+  if (only_P_rounds(n))
+    for (std::int64_t r = 0; r < place.num_rows; ++r)
+      if (stats[r].spread)
+        truth.roundings.at(place.b, place.h, place.first_row + r, 0) = effective_number(rows[r], spare + r * width);
   clear_unseen(place, rows, spare);
   const RowMatrix rounded_v2 = StripMap(spare, place.num_rows, width) * v_squared;
   StripMap w(weights, place.num_rows, width);
@@ -103,7 +119,7 @@ void strip_variances(const StripPlace& place, BudgetStrips strips, const RowMatr
     if (!stats[r].spread) continue;
     const double truncation = constants[r].N / 16 * 0.18 * n.u_acc;
     // Beside 8-bit inputs an O that one key decides is one of a few values, all of which are rounded alike.
-    const bool repeats = n.u_P > 4 * n.u_out;
+    const bool repeats = only_P_rounds(n);
     for (std::int64_t d = 0; d < dim; ++d) {
       const double o = truth.forward.o.at(place.b, place.first_row + r, place.h, d);
       const double ulp = output_spacing(n, o);

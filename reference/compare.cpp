@@ -33,8 +33,8 @@ double largest_finite(Dtype dtype) {
 }
 
 // Whether `value` belongs where the truth is NaN or Inf, or is finite where the truth is.
-bool same_kind(double truth, double value, double bound, double largest, bool nan_for_inf) {
-  if (std::isnan(truth)) return std::isnan(value);
+bool same_kind(double truth, double value, double bound, double largest, bool nan_for_inf, bool inf_for_nan) {
+  if (std::isnan(truth)) return std::isnan(value) || (inf_for_nan && value == infinity);
   if (std::isinf(truth)) return value == truth || (nan_for_inf && std::isnan(value));
   if (std::isfinite(value)) return true;
   return std::isinf(value) && std::copysign(1.0, value) * truth + bound >= largest;  // rounded past the largest number
@@ -116,8 +116,10 @@ class Comparison {
     const auto count = static_cast<std::int64_t>(c.truth->values.size());
     for (std::int64_t n = 0; n < count; ++n) {
       const double truth = c.truth->values[n];
+      const double bound = c.bound->values[n];
       const bool nan_for_inf = c.of != Channel::Of::lse || truth > 0;
-      if (same_kind(truth, c.got->values[n], c.bound->values[n], largest, nan_for_inf)) continue;
+      const bool inf_for_nan = c.of == Channel::Of::lse && bound == infinity;  // a score of +Inf
+      if (same_kind(truth, c.got->values[n], bound, largest, nan_for_inf, inf_for_nan)) continue;
       if (inside(problem_, c, position(*c.truth, n)) && wrong++ == 0) first = n;
     }
     if (wrong == 0) return true;
@@ -180,7 +182,8 @@ class Comparison {
               if (square > row_largest) row_largest = square, column = d;
             }
             if (row_count < fewest_columns) continue;
-            const double independent = independent_columns(truth_.numerics, dim, key_ranges(problem_, b, i).size());
+            const double roundings = only_P_rounds(truth_.numerics) ? truth_.roundings.at(b, h, i, 0) : infinity;
+            const double independent = independent_columns(dim, key_ranges(problem_, b, i).size(), roundings);
             const double R = std::sqrt(row_sum / row_count);
             const double limit = std::sqrt(std::max(smallest_row_limit, mean_square_limit(independent, num_rows)));
             const std::int64_t at = truth_.forward.o.index(b, i, h, column);

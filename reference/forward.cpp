@@ -6,6 +6,7 @@
 #include <array>
 
 #include "attest/reference/attends.h"
+#include "statistical_limits.h"
 #include "strip.h"
 
 namespace attest {
@@ -74,6 +75,7 @@ Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Nu
   if (statistical) {
     // Where P stays in fp32 its rounding no longer explains O's error, and the sums' has no variance here.
     if (numerics.u_P > 0) truth.o_variance = Tensor(truth.forward.o.extents);
+    if (only_P_rounds(numerics)) truth.roundings = Tensor(truth.forward.lse.extents);
     truth.lse_variance = Tensor(truth.forward.lse.extents);
   }
   const PreparedInputs in(problem, inputs);

@@ -52,7 +52,10 @@ class PairErrors {
                           (is_fp8(p.dtype) ? 2 * u32 : 0))) {}
 
   PairBounds of(const RowErrors& row, const Pair& pair) const {
-    if (pair.score == -std::numeric_limits<double>::infinity()) return {};  // a weight of 0, whoever computes it
+    // A weight of 0, whoever computes it: a score of -Inf, or a finite one beside one of +Inf whose row was handed an
+    // LSE of +Inf. The latter's dS is NaN with O and needs no bound.
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (pair.score == -infinity || (row.lse == infinity && pair.score < infinity)) return {};
     const double s = std::abs(pair.score);
     double moved = g_qk_ * pair.abs_qk + n_.u_S * s, cap_error = 0;
     if (softcap_ != 0) {

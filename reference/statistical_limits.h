@@ -25,13 +25,15 @@ inline double mean_square_limit(double k, double comparisons) {
 // However many numbers are averaged, the variance is a model: these mean squares are as far as it was found to be safe.
 inline constexpr double smallest_row_limit = 1.75 * 1.75, smallest_block_limit = 1.10;
 
+// Where O is rounded much finer than P, as beside 8-bit inputs, nothing but P's roundings is left in its errors.
+inline bool only_P_rounds(const Numerics& numerics) { return numerics.u_P > 4 * numerics.u_out; }
+
 // The columns of a row count as fewer than they are, because the rounding of P is the same for all of them; the more
 // keys, the less they share. Fitted to the spread of R^2 over rows of an emulated kernel, on the low side
-// (docs/numerics.md). Where O is rounded much finer than P, as beside 8-bit inputs, nothing but P's roundings is left:
-// a row's errors are then combinations of as many random numbers as it has keys.
-inline double independent_columns(const Numerics& numerics, std::int64_t columns, std::int64_t keys) {
-  double shared = std::max(16.0, 8 * std::sqrt(static_cast<double>(keys)));
-  if (numerics.u_P > 4 * numerics.u_out) shared = std::min(shared, static_cast<double>(keys));
+// (docs/numerics.md). Where P alone rounds, a row's errors are combinations of as many random numbers as it has
+// `roundings` in effect, which one large weight makes few among any number of keys.
+inline double independent_columns(std::int64_t columns, std::int64_t keys, double roundings) {
+  const double shared = std::min(std::max(16.0, 8 * std::sqrt(static_cast<double>(keys))), roundings);
   return 1 / (1 / static_cast<double>(columns) + 1 / shared);
 }
 

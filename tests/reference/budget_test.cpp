@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iostream>
 #include <random>
 
 #include "attest/reference/compare.h"
@@ -150,6 +151,42 @@ TEST(BudgetTest, HopelessScoresStillBoundAnAverage) {
   EmulatedKernel kernel;
   const Verdict verdict = compare(c.problem, truth, kernel.run(c.problem, in));
   EXPECT_EQ(verdict.status, Status::passed) << verdict.detail;
+}
+
+// Peaked rows beside 8-bit inputs: the roundings of one or two large weights are all there is in a row's errors,
+// however many keys and columns it has. Counted by its keys, a right kernel would be accused.
+TEST(BudgetTest, FewRoundingsAmongManyKeys) {
+  double nearest = 0, nearest_by_keys = 0, fewest = 1e9;
+  for (int n = 0; n < 120; ++n) {
+    Case c;
+    c.problem = small_problem(16, 441, 16, 256, n % 2 ? Dtype::fp8_e4m3 : Dtype::fp8_e5m2);
+    c.problem.softmax_scale = 0.25 + 0.25 * (n % 4);
+    c.seed = static_cast<std::uint64_t>(n);
+    const Inputs in = make_inputs(c);
+    EmulatedKernel kernel;
+    kernel.dtype = c.problem.dtype;
+    kernel.lazy_rescale = n % 4 > 0;
+    Truth truth = forward_with_budget(c.problem, in, kernel.numerics(), true);
+    const Outputs outputs = kernel.run(c.problem, in);
+    const auto largest = [&] {
+      std::vector<RuleFinding> findings;
+      compare(c.problem, truth, outputs, &findings);
+      double over = 0;
+      for (const RuleFinding& finding : findings) over = std::max(over, finding.error_over_budget);
+      return over;
+    };
+    nearest = std::max(nearest, largest());
+    for (const double roundings : truth.roundings.values)
+      if (roundings > 0) fewest = std::min(fewest, roundings);
+    std::fill(truth.roundings.values.begin(), truth.roundings.values.end(), 441);
+    nearest_by_keys = std::max(nearest_by_keys, largest());
+  }
+  std::cout << "  nearest " << nearest << ", counted by keys " << nearest_by_keys << "; fewest in effect " << fewest
+            << "\n";
+  EXPECT_LE(nearest, 1);
+  EXPECT_GT(nearest_by_keys, 1);
+  EXPECT_GE(fewest, 1);
+  EXPECT_LT(fewest, 1.5);
 }
 
 // softmax_scale 0, and one so small that scores differ by less than P resolves: rows and roundings are all alike, and

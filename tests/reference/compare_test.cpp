@@ -208,6 +208,34 @@ TEST(CompareTest, NegativeInfinityInOMayBecomeNan) {
   EXPECT_EQ(run.judge().rule, "nan");
 }
 
+// Where a visible score is +Inf, m + ln l is NaN and ln(sum exp(s)) is +Inf: LSE may be either, O is NaN both ways.
+TEST(CompareTest, LseOfAScoreOfPlusInfinity) {
+  Case c;
+  c.problem = small_problem(3, 4, 16, 16);
+  c.problem.bias = Bias::qk;
+  Inputs in = make_inputs(c);
+  in.bias.at(0, 0, 0, 1) = infinity;
+  in.bias.at(0, 0, 1, 2) = nan_value;
+  for (const bool nan_beside : {false, true}) {  // fmaxf() drops NaN, and +Inf stays the maximum
+    if (nan_beside) in.bias.at(0, 0, 0, 2) = nan_value;
+    const Truth truth = forward_with_budget(c.problem, in, flash_numerics(c.problem.dtype), false);
+    ASSERT_TRUE(std::isnan(truth.forward.lse.values[0]));
+    const auto rule = [&](std::size_t row, double lse, double o) {
+      Outputs outputs{truth.forward.o, truth.forward.lse};
+      outputs.lse->values[row] = lse;
+      if (row == 0) outputs.o.values[3] = o;
+      return compare(c.problem, truth, outputs).rule;
+    };
+    for (const double right : {nan_value, infinity}) {
+      EXPECT_EQ(rule(0, right, nan_value), "worst case") << right;
+      EXPECT_EQ(rule(0, right, infinity), "nan") << right;
+    }
+    for (const double wrong : {-infinity, 0.0, 3.4e38}) EXPECT_EQ(rule(0, wrong, nan_value), "nan") << wrong;
+    EXPECT_EQ(rule(1, infinity, nan_value), "nan");  // a score of NaN alone
+    EXPECT_EQ(rule(2, infinity, nan_value), "nan");  // all finite
+  }
+}
+
 // One key: O must be V bit for bit.
 TEST(CompareTest, OneVisibleKeyIsExact) {
   for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {

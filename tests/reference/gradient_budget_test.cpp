@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -156,6 +157,42 @@ TEST(GradientBudgetTest, SubnormalDs) {
   truth.numerics.a_dS = 0;
   add_gradients(c.problem, in, truth, &handed);
   EXPECT_GT(compare(c.problem, truth, outputs).error_over_budget, 5);
+}
+
+// A score of +Inf, and an LSE of +Inf made of it: its row weighs finite scores with exactly 0, where NaN would weigh
+// them with NaN, and the gradients follow what was handed.
+TEST(GradientBudgetTest, LseOfPlusInfinity) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const bool plus_infinity : {false, true})
+    for (const bool exp2_of_fma : {false, true}) {
+      Case c;
+      c.problem = small_problem(3, 4, 16, 16, Dtype::fp16);
+      c.problem.bias = Bias::qk;
+      Inputs in = make_inputs(c);
+      in.bias.at(0, 0, 1, 2) = infinity;
+      in.dout = random_tensor({1, 3, 1, 16}, 9);
+      for (double& x : in.dout.values) x = round_to(Dtype::fp16, x);
+      EmulatedBackward kernel;
+      kernel.dtype = Dtype::fp16;
+      kernel.exp2_of_fma = exp2_of_fma;
+      Truth truth = forward_with_budget(c.problem, in, kernel.numerics(), false);
+      Forward handed = written(c.problem, truth, false, 1);
+      ASSERT_TRUE(std::isnan(handed.lse.values[1]));
+      if (plus_infinity) handed.lse.values[1] = infinity;
+      Outputs outputs{handed.o, handed.lse};
+      outputs.gradients = kernel.run(c.problem, in, handed);
+      add_gradients(c.problem, in, truth, &handed);
+      const Verdict verdict = compare(c.problem, truth, outputs);
+      EXPECT_EQ(verdict.status, Status::passed) << verdict.detail;
+      const double dv = truth.gradients.dv.at(0, 1, 0, 5);
+      EXPECT_EQ(std::isfinite(dv), plus_infinity);
+      EXPECT_TRUE(std::isnan(truth.gradients.dv.at(0, 2, 0, 5)));
+      EXPECT_TRUE(std::isnan(truth.gradients.dk.at(0, 1, 0, 5)));
+      if (!plus_infinity) continue;
+      EXPECT_LT(truth.gradient_bounds.dv.at(0, 1, 0, 5), 0.01);
+      outputs.gradients->dv.at(0, 1, 0, 5) = dv + 0.02;
+      EXPECT_EQ(compare(c.problem, truth, outputs).rule, "worst case");
+    }
 }
 
 struct Planted {

@@ -23,10 +23,15 @@ Forward forward(const Problem& problem, const Inputs& inputs);
 /// The truth of a case with its budget: bounds in the units of the tensors they bound.
 struct Truth {
   Forward forward;
-  Tensor o_bound, lse_bound;  // worst case, element by element: a right kernel never exceeds them
+  // Worst case, element by element: a right kernel never exceeds them. lse_bound is +Inf in rows that see a score of
+  // +Inf: LSE is NaN as m + ln l and +Inf as ln(sum exp(s)), and compare() takes either.
+  Tensor o_bound, lse_bound;
   Tensor o_variance,
-      lse_variance;   // of independent rounding errors; empty unless asked for, o_variance also at u_P = 0
-  Numerics numerics;  // what the budget was computed from
+      lse_variance;  // of independent rounding errors; empty unless asked for, o_variance also at u_P = 0
+  // Where o_variance is all P's: how many of P's roundings a row of O hangs on, (sum var_j)^2 / sum var_j^2 over its
+  // keys, shaped like lse.
+  Tensor roundings{};
+  Numerics numerics;                         // what the budget was computed from
   Gradients gradients{}, gradient_bounds{};  // empty until add_gradients()
 };
 

@@ -111,7 +111,14 @@ std::vector<std::int64_t> list_of(std::string_view whole, std::string_view text)
 Case case_at(const SweepAxis& axis, const Json& fields, std::int64_t value) {
   Json json = fields;
   if (const CaseField* field = case_field(axis.field))
-    for (const std::string_view name : field->sets) json[std::string(name)] = value;
+    for (const std::string_view name : field->sets) {
+      Json& entry = json[std::string(name)];
+      // a seed is read without a sign
+      if (value < 0)
+        entry = value;
+      else
+        entry = static_cast<std::uint64_t>(value);
+    }
   return case_from_json(json);
 }
 
@@ -161,6 +168,8 @@ SweepAxis parse_sweep(std::string_view text) {
   axis.values = values.find("..") != std::string_view::npos ? range_of(text, values) : list_of(text, values);
   return axis;
 }
+
+bool is_of_case(const SweepAxis& axis) { return case_field(axis.field) != nullptr; }
 
 std::vector<SweepPoint> sweep(const SweepAxis& axis, const Json& fields, const DeviceSpec& device,
                               const PlanMaker& make_plan) {

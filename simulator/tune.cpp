@@ -12,8 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr double resolution = 0.005;  // of times; below it the noise of a walk decides
-
 /// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
 SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
   SkippedPlan skipped{plan, "", ""};
@@ -103,7 +101,7 @@ TuneResult tune(const Case& c, const DeviceSpec& device, const TuneOptions& opti
     plan.walked_in_full = true;
   }
   std::sort(result.ranked.begin(), result.ranked.end(), faster);
-  const double indistinct = result.ranked.front().report.time_us * (1 + resolution);
+  const double indistinct = result.ranked.front().report.time_us * (1 + tune_resolution);
   const auto end = std::find_if(result.ranked.begin(), result.ranked.end(), [&](const TunedPlan& plan) {
     return !plan.walked_in_full || plan.report.time_us > indistinct;
   });

@@ -9,6 +9,7 @@
 
 #include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
+#include "attest/simulator/html_sweep.h"
 #include "attest/simulator/report.h"
 #include "attest/simulator/sweep.h"
 #include "attest/simulator/trace.h"
@@ -30,17 +31,19 @@ DeviceSpec read_device(const Flags& flags) {
 /// One prediction at each value of --sweep.
 ExitCode run_sweep(const Flags& flags, const Results& results) {
   const SweepAxis axis = parse_sweep(*flags.text("--sweep"));
-  for (const char* const flag : {"--html", "--trace"})
-    if (const auto path = flags.text(flag))
-      throw InvalidInput(field_of(flag), in_quotes(*path), "goes without --sweep");
+  if (const auto path = flags.text("--trace")) throw InvalidInput("trace", in_quotes(*path), "goes without --sweep");
   const auto csv = output_file(flags, "--csv");
+  const auto html = output_file(flags, "--html");
   if (csv) results.refuse_same_file("csv", csv->path());
+  if (html) results.refuse_same_file("html", html->path());
+  if (csv && html) refuse_same_file("html", html->path(), "--csv", csv->path());
   const auto fields = case_fields(flags, axis.field == "seqlen" ? std::optional(axis.values.front()) : std::nullopt);
   const DeviceSpec device = read_device(flags);
   const auto points = sweep(axis, fields, device, [&](const Case& c) { return read_plan(flags, c, device); });
   if (std::none_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.report.has_value(); }))
     throw InvalidInput("sweep", in_quotes(axis.field),
                        fmt::format("has no value that can be predicted; the first: {}", points.front().refused));
+  if (html) html->write(html_sweep(axis, points));
   if (csv) csv->write(to_csv(axis, points));
   results.finish("predict",
                  {{"device", device.name},
@@ -87,14 +90,15 @@ Command predict_command() {
       "  attest predict --plan fa2 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device h200 --json -\n"
       "  attest predict --plan fa2 --set swizzled=false --set pad_chunks=1 --seqlen-q 4096 --seqlen-k 4096 --headdim "
       "128\n"
-      "  attest predict --model llama-3-70b --sweep seqlen=512..131072:x2 --csv lengths.csv",
+      "  attest predict --model llama-3-70b --sweep seqlen=512..131072:x2 --html lengths.html",
       [](Flags& flags) {
         flags.group("Prediction");
         declare_plan_flags(flags);
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
         flags.value("--trace", "FILE", "Write a trace for Perfetto: an SM's key tiles, and the unfused path beside it");
-        flags.value("--html", "FILE", "Write a page that shows it: bytes, roofline, banks, registers, an SM over time");
+        flags.value("--html", "FILE",
+                    "Write a page that shows it: bytes, roofline, banks, an SM over time; or a sweep's curves");
         flags.value("--sweep", "FIELD=VALUES",
                     "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field; seqlen: both");
         flags.value("--csv", "FILE", "Write the sweep as CSV");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "attest/simulator/html_tune.h"
 #include "attest/simulator/tune.h"
 #include "case_flags.h"
 #include "commands.h"
@@ -14,6 +15,8 @@ namespace {
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  const auto html = output_file(flags, "--html");
+  if (html) results.refuse_same_file("html", html->path());
   const Case c = read_case(flags);
   const auto top = static_cast<int>(flags.integer("--top", 1, 100).value_or(10));
   if (const auto why = unpredicted(c)) {
@@ -27,6 +30,7 @@ ExitCode run(const Flags& flags) {
   TuneOptions options;
   options.full = std::max(options.full, top);
   const TuneResult result = tune(c, device, options);
+  if (html) html->write(html_tune(result, top));
   results.finish("tune", to_json(result, top), to_table(result, top));
   return exit_pass;
 }
@@ -36,11 +40,13 @@ ExitCode run(const Flags& flags) {
 Command tune_command() {
   return {"tune", "Tile plans ranked by predicted time, and why the best one is",
           "  attest tune --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device a100\n"
-          "  attest tune --model llama-3-70b --seqlen 8192 --device h100 --top 5 --json -",
+          "  attest tune --model llama-3-70b --seqlen 8192 --device h100 --top 5 --html tune.html",
           [](Flags& flags) {
             flags.group("Tuning");
             flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
             flags.value("--top", "N", "Plans that are listed with all their figures, 1 to 100 (10)");
+            flags.value("--html", "FILE",
+                        "Write a page that draws it: the ranking, which tile, and what time goes with");
             declare_case_flags(flags);
           },
           run};

@@ -36,20 +36,7 @@ function drawCards() {
     [predict.time_us > 0 ? flopRate(predict.flops / predict.time_us * 1e6) : "\u2013", "of needed arithmetic", "arithmetic needed / time"],
     [bytes(predict.spill_bytes_per_thread), "spilled a thread", f("spill_bytes_per_thread")],
   ];
-  const boxes = d3.select("#cards").selectAll("div").data(cards).enter().append("div").attr({ class: "card tip", tabindex: 0 });
-  boxes.append("b").text((d) => d[0]);
-  boxes.append("span").text((d) => d[1]);
-  boxes.append("i").attr("role", "tooltip").text((d) => d[2]);
-}
-
-function table(where, heads, rows) {
-  const head = where.append("thead").append("tr");
-  heads.forEach(([text, cls]) => head.append("th").attr("class", cls || null).text(text));
-  const body = where.append("tbody");
-  rows.forEach((cells) => {
-    const row = body.append("tr");
-    cells.forEach((text, i) => row.append("td").attr("class", heads[i][1] || null).text(text));
-  });
+  cards.forEach(([value, what, how]) => card(value, what, how));
 }
 
 function drawFigures() {

@@ -37,7 +37,7 @@ const BadInput bad_inputs[] = {
     {{"bench"}, 2, "command: 'bench' is no command; see attest --help"},
     {{"--jsn", "-"}, 2, "command line: '--jsn' is no flag that stands before a command; see attest --help"},
     {{"predict", "--csv", "x.csv"}, 2, "csv: 'x.csv' goes with --sweep"},
-    {{"predict", "--sweep", "seqlen=1..4", "--html", "x.html"}, 2, "html: 'x.html' goes without --sweep"},
+    {{"predict", "--sweep", "seqlen=1..4", "--trace", "x.json"}, 2, "trace: 'x.json' goes without --sweep"},
     {{"predict", "--sweep", "seqlen=4..1"}, 2, "sweep: 'seqlen=4..1' ends below where it begins"},
     {{"predict", "--sweep", "seed=0..1000"}, 2, "sweep: 'seed=0..1000' has more than 1000 points"},
     {{"predict", "--sweep", "headdim=64,300"}, 2, "headdim: 300 is outside 1 to 256"},

@@ -1,4 +1,4 @@
-// Looks at a page of `attest predict --html` from inside and tells the page around it what it saw, in ASCII without
+// Looks at a page of `--html` from inside and tells the page around it what it saw, in ASCII without
 // markup. Stands in the page's head, before anything of it runs.
 "use strict";
 (() => {

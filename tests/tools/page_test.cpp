@@ -1,4 +1,4 @@
-// The page of `attest predict --html` in a browser: does it draw, on a phone and on a projector?
+// The pages of `--html` in a browser: do they draw, on a phone and on a projector?
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -91,7 +91,10 @@ class Page : public testing::Test {
     if (browser().empty()) GTEST_SKIP() << "no browser here; tools/setup.sh test installs chromium";
   }
   void predict(const std::string& page, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"predict", "--html", page});
+    make("predict", page, std::move(arguments));
+  }
+  void make(const std::string& command, const std::string& page, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {command, "--html", page});
     const Ran ran = run_attest(arguments, folder);
     ASSERT_EQ(ran.exit_code, 0) << ran.err;
   }
@@ -132,6 +135,58 @@ TEST_F(Page, ShowsTheBuffersOfCubeAndVectorCores) {
   }
 }
 
+TEST_F(Page, DrawsARankingOfPlans) {
+  make("tune", "a100.html", words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --headdim 128 --device a100"));
+  make("tune", "h200.html", words("--nheads 4 --seqlen-q 512 --seqlen-k 512 --causal --device h200 --top 30"));
+  make("tune", "cores.html", words("--nheads 8 --seqlen-q 512 --seqlen-k 512 --dtype fp16 --device ascend910b"));
+  make("tune", "none.html", words("--seqlen-q 5 --seqlen-k 0 --device h100"));
+  for (const json& page : seen(folder, {"a100.html", "h200.html", "cores.html", "none.html"})) {
+    SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), page["place"].get<std::string>()));
+    expect_whole(page);
+    const json& sections = page["sections"];
+    for (const char* id : {"fastest", "tiles"}) {
+      EXPECT_EQ(sections[id]["charts"], 1) << id;
+      EXPECT_GE(sections[id]["marks"], 3) << id;
+      EXPECT_GE(sections[id]["titles"], 3) << id;
+    }
+    EXPECT_GE(sections["against"]["charts"], 1);
+    EXPECT_GE(sections["ranking"]["rows"], 10);
+    EXPECT_GE(sections["why"]["words"], 60);
+    if (page["place"].get<std::string>().find("A100") != std::string::npos) {
+      EXPECT_EQ(sections["against"]["charts"], 4);
+      EXPECT_GE(sections["against"]["titles"], 1200);  // a point a plan and panel
+      EXPECT_GE(sections["skipped"]["rows"], 2);
+    }
+  }
+}
+
+TEST_F(Page, DrawsASweep) {
+  predict("lengths.html", words("--model llama-3-70b --sweep seqlen=512..8192:x2 --device h100"));
+  predict("heads.html", words("--nheads 4 --seqlen-q 512 --seqlen-k 512 --sweep headdim=120..136 --device a100"));
+  predict("tiles.html", words("--seqlen-q 512 --seqlen-k 512 --sweep tile_n=16,24,64,128,1024 --device a100"));
+  predict("many.html", words("--seqlen-q 1 --seqlen-k 64 --sweep seed=1..300"));
+  predict("one.html", words("--seqlen-q 64 --seqlen-k 64 --sweep batch=3 --device ascend910b"));
+  predict("blind.html", words("--seqlen-q 64 --seqlen-k 64 --sweep seqlen=0..3"));
+  int pages = 0;
+  for (const json& page :
+       seen(folder, {"lengths.html", "heads.html", "tiles.html", "many.html", "one.html", "blind.html"})) {
+    SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), page["place"].get<std::string>()));
+    expect_whole(page);
+    const json& sections = page["sections"];
+    EXPECT_EQ(sections["curves"]["charts"], 2);
+    EXPECT_GE(sections["curves"]["marks"], 5);
+    EXPECT_EQ(sections["bounds"]["charts"], 1);
+    EXPECT_EQ(sections["inside"]["charts"], 2);
+    constexpr int expected_rows[] = {5, 17, 5, 300, 1, 4};
+    EXPECT_EQ(sections["points"]["rows"], expected_rows[pages / 2]);
+    if (pages / 2 == 1) {
+      EXPECT_GE(sections["thread"]["charts"], 2);  // registers and CTAs change at 129
+    }
+    ++pages;
+  }
+  EXPECT_EQ(pages, 12);
+}
+
 TEST_F(Page, SaysSoWhereThereIsNothingToDraw) {
   predict("empty.html", words("--seqlen-q 0 --seqlen-k 0"));
   predict("blind.html", words("--seqlen-q 5 --seqlen-k 0"));
@@ -150,10 +205,16 @@ TEST_F(Page, TakesNamesForText) {
   const std::string hostile = "</script><img src=x onerror=alert(1)><!--<script>{{data}}&lt;\u2028' \\\" \u00e9";
   device.replace(at, name.size(), "\"" + hostile + "\"");
   folder.write("evil.json", device);
-  predict("evil.html", {"--seqlen-q", "256", "--seqlen-k", "256", "--device", "evil.json"});
+  const std::vector<std::string> ask = {"--seqlen-q", "256", "--seqlen-k", "256", "--device", "evil.json"};
+  predict("evil.html", ask);
+  make("tune", "tuned.html", ask);
+  std::vector<std::string> over = ask;
+  over.insert(over.end(), {"--sweep", "batch=1..4", "--plan", "evil_plan.json"});
+  folder.write("evil_plan.json", R"({"schema": "attest/plan/1", "base": "attest", "name": "<img src=x>{{data}}"})");
+  predict("swept.html", over);
   std::string shown = hostile;
   shown.erase(shown.find('\\'), 1);  // JSON's own
-  for (const json& page : seen(folder, {"evil.html"})) {
+  for (const json& page : seen(folder, {"evil.html", "tuned.html", "swept.html"})) {
     expect_whole(page);
     EXPECT_THAT(page["place"].get<std::string>(), HasSubstr(shown));
   }

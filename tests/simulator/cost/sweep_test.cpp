@@ -94,6 +94,16 @@ TEST(Sweep, EachPointIsThePredictionOfItsCase) {
   EXPECT_DOUBLE_EQ(points[2].report->flops, 16 * points[0].report->flops);
 }
 
+TEST(Sweep, TakesEachIntegerOfACase) {
+  const DeviceSpec device = load_device("a100");
+  for (const char* text : {"seed=1,2", "seqlen=1,2", "batch=1,2", "window=-1,2", "nheads=1,2", "base_offset=0,8"}) {
+    const auto points = sweep(parse_sweep(text), to_json(Case{}), device, [&](const Case& c) {
+      return DescribedPlan{"attest", plan_named("attest", c, device)};
+    });
+    for (const SweepPoint& point : points) EXPECT_TRUE(point.report) << text << ": " << point.refused;
+  }
+}
+
 TEST(Sweep, OfAPlansFieldSaysWhatDoesNotFit) {
   const auto points = swept("stages=1..6", {{"headdim", 128}, {"seqlen_q", 256}}, "attest", "a100");
   ASSERT_EQ(points.size(), 6u);

@@ -37,6 +37,9 @@ struct SweepAxis {
 /// points.
 SweepAxis parse_sweep(std::string_view text);
 
+/// Whether an axis is of the case; if not, of the plan.
+bool is_of_case(const SweepAxis& axis);
+
 struct SweepPoint {
   std::int64_t value = 0;
   std::optional<SimulationReport> report;

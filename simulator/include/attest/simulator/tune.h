@@ -11,6 +11,9 @@
 
 namespace attest {
 
+/// Of times: below it the noise of a walk decides.
+inline constexpr double tune_resolution = 0.005;
+
 struct TuneOptions {
   int full = 12;  // plans that are walked in full, the named ones apart; at least 2
   /// How much of a plan is walked before that: enough to see waves and which resource binds, not what L2 evicts.

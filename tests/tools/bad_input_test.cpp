@@ -56,7 +56,6 @@ const BadInput bad_inputs[] = {
     {{"predict", "--batch", "2", "--batch", "3"}, 2, "batch: '2' and '3' were both given; a flag may be given once"},
     {{"predict", "--batch"}, 2, "batch: nothing follows --batch, which takes one value"},
     {{"predict", "--dtype", "--causal"}, 2, "dtype: '--causal' is a flag, where a value was expected"},
-    {{"predict", "--bias", "11qk"}, 77, "bias: the cost models do not describe a bias"},
     {{"predict", "--dtype", "fp8_e4m3"}, 77, "dtype: the cost models do not describe 8-bit inputs"},
     {{"predict", "--backward"}, 77, "backward: the cost models do not describe the backward"},
     {{"check", "--dry-run=yes"}, 2, "dry_run: 'yes' is a value, and --dry-run takes none"},

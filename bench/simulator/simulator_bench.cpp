@@ -30,6 +30,7 @@ struct Panel {
   std::int64_t batch, nheads, nheads_k, seqlen, headdim;
   bool causal;
   bool exhaustive;  // whether the long way round is bearable
+  const char* plan = "fa2";
 };
 
 constexpr Panel panel[] = {
@@ -40,6 +41,9 @@ constexpr Panel panel[] = {
     {"batch 16, 32 heads, 1024, d64, causal", 16, 32, 32, 1024, 64, true, true},
     {"2 heads, 65536, d128", 1, 2, 2, 65536, 128, false, false},
     {"batch 4096, 64 heads, 2048, d128, causal", 4096, 64, 8, 2048, 128, true, false},
+    {"8 heads, 1048576, d128", 1, 8, 8, 1 << 20, 128, false, false},
+    {"batch 1048576, 16 heads, 64, d64", 1 << 20, 16, 16, 64, 64, false, false},
+    {"batch 4, 16 heads, 4096, d128, causal, fa3", 4, 16, 16, 4096, 128, true, true, "fa3"},
 };
 
 Case case_of(const Panel& p) {
@@ -75,12 +79,12 @@ double peak_mib() {
 void predict(benchmark::State& state, const Panel& p) {
   const Case c = case_of(p);
   const DeviceSpec device = load_device("h200");
-  const KernelPlan plan = plan_named("fa2", c, device);
+  const KernelPlan plan = plan_named(p.plan, c, device);
   SimulationReport report;
   double seconds = 0;
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
-    report = simulate(c, plan, device, "fa2");
+    report = simulate(c, plan, device, p.plan);
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     benchmark::DoNotOptimize(report);
   }

@@ -94,6 +94,9 @@ TEST(LineSampler, CountsSectorsOfLinesInPart) {
   std::vector<int> sectors;
   sampler.for_lines(96, 96 + 33 + 128, [&](const CachedLine& line) { sectors.push_back(line.sectors); });
   EXPECT_EQ(sectors, (std::vector<int>{1, 4, 1}));
+  sectors.clear();
+  sampler.for_lines(30, 34, [&](const CachedLine& line) { sectors.push_back(line.sectors); });
+  EXPECT_EQ(sectors, (std::vector<int>{2})) << "four bytes of two sectors";
 }
 
 }  // namespace

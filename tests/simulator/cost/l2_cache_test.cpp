@@ -104,10 +104,11 @@ TEST(L2Cache, LinesOfEvictFirstDisplaceTheirOwnKind) {
 
 TEST(L2Cache, EvictFirstHoldsOfBothCopies) {
   L2Cache cache(2, 1, 2, 2);
+  for (const int side : {0, 1}) cache.read(line(20, side), side);
   cache.read(line(1, 0), 1, true);  // at home on side 0, near on side 1
   for (const int side : {0, 1}) {
-    cache.read(line(20, side), side), cache.read(line(30, side), side);
-    EXPECT_EQ(cache.read(line(20, side), side), Outcome::near_hit) << "the copy on side " << side << " went first";
+    cache.read(line(30, side), side);
+    EXPECT_EQ(cache.read(line(20, side), side), Outcome::near_hit) << "the copy on side " << side << " goes first";
   }
 }
 

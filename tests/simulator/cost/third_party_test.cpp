@@ -150,7 +150,7 @@ std::string remarks(const Row& row, const Ratios& x) {
   };
   const bool causal = row.at("causal") != 0;
   remark("SM write", x.sm_write, 0.002,
-         row.kernel == "fa3" ? " (12 to 20 bytes of spill a thread)"
+         row.kernel == "fa3" ? " (its spill is not in the plan)"
          : ragged(row)       ? " (the spill of the ragged kernel)"
          : causal            ? " (the spill of masked steps)"
                              : "");

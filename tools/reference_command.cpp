@@ -88,6 +88,7 @@ ExitCode run(const Flags& flags) {
   if (work.c.backward && p.sink) results_of.push_back("dsink");
   if (work.c.backward && p.bias != Bias::none) results_of.push_back("dbias");
   std::vector<fs::path> paths;
+  paths.reserve(results_of.size() + arrays.size());
   for (const char* name : results_of) paths.push_back(fs::path(*out) / (std::string(name) + ".npy"));
   for (const Array& array : arrays) paths.push_back(fs::path(*out) / (array.name + ".npy"));
   for (const fs::path& path : paths) {

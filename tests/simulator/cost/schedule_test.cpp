@@ -66,7 +66,7 @@ struct Expected {
 /// The order as loops, the slowest outside.
 std::vector<Expected> in_order(const Arrangement& s) {
   std::vector<int> tiles;
-  for (int t = 0; t * 128 < s.seqlen; t += s.cluster) tiles.push_back(t);
+  for (int t = 0; std::int64_t{t} * 128 < s.seqlen; t += s.cluster) tiles.push_back(t);
   if (s.longest_first) std::reverse(tiles.begin(), tiles.end());
   std::vector<Expected> order;
   const auto tiles_of = [&](std::int64_t b, std::int64_t h) {

@@ -210,7 +210,7 @@ TEST(TileWalk, DirtyLinesAtTheStartAreWrittenOnceWhenSomethingDisplacesThem) {
     options.dirty_bytes_at_start = dirty;
     return walk_tiles(c, plan_for(c), device, 2, options);
   };
-  const Case large = case_of(1, 16, 16, 8192, 128), small = case_of(1, 2, 2, 1024, 128);
+  const Case large = case_of(1, 16, 16, 4096, 128), small = case_of(1, 2, 2, 1024, 128);
   constexpr std::int64_t two_mib = 2 << 20;
   const TileWalk before = walk(large, 0), after = walk(large, two_mib);
   EXPECT_NEAR(after.dram_write_bytes - before.dram_write_bytes, two_mib, 0.02 * two_mib);

@@ -52,7 +52,7 @@ std::string name(const Problem& p, const KernelPlan& plan) {
 TEST(WarpSpecialized, CountsAreTheClosedForms) {
   for (const auto& [p, plan] : plans()) {
     SCOPED_TRACE(name(p, plan));
-    const std::int64_t m = plan.tile_m, n = plan.tile_n, row = plan.columns(Operand::q) * 2;
+    const std::int64_t m = plan.tile_m, n = plan.tile_n, row = std::int64_t{plan.columns(Operand::q)} * 2;
     const std::int64_t tile = m * row + m / 64 * 2 * n * row + (plan.p_in_smem ? 2 * m * n * 2 : 0);
     const bool counter_word = plan.persistence == Persistence::dynamic;
     Counter counter(plan, {{row, row, row, row}, {}});

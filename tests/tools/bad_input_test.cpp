@@ -196,7 +196,7 @@ const BadInput bad_inputs[] = {
      2,
      "property: 'refrence' is none of hazards, reference, zero_q, one_v, one_hot_v, shift, gqa, batch, "
      "key_permutation, layout, packing, rewriting, documents, splits, descale, repeat, accumulator, weights, lookup, "
-     "mask; did you mean reference?"},
+     "mask, counts; did you mean reference?"},
     {{"predict", "--model", "lama-3-70b", "--seqlen", "5"},
      2,
      "model: 'lama-3-70b' is none of " + models + "; did you mean llama-3-70b?"},

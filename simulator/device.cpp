@@ -152,7 +152,7 @@ DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
     const std::string& key = item.key();
     const auto* known =
         std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.name == key; });
-    if (known == std::end(fields)) reader.refuse(key, "unknown field;", "remove it or correct its name");
+    if (known == std::end(fields)) reader.refuse(shown_name(key), "unknown field;", "remove it or correct its name");
     if (!has(*known))
       reader.refuse(key, known->of == Field::gpu ? "a field of kind gpu;" : "a field of kind cube_vector;",
                     "this device is of the other kind");

@@ -160,6 +160,12 @@ std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split)
   return ((split * p.batch + batch) * p.nheads + head) * p.seqlen_q;
 }
 
+double Grid::stored_bytes() const {
+  const std::int64_t spill = spill_lines() * (key_tiles + (plan.spill_words_per_cta != 0 ? ctas : 0));
+  return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) + partial_bytes +
+         static_cast<double>(spill) * LineSampler::line_bytes;
+}
+
 double Grid::key_tiles_a_cta() const {
   return std::max(1.0, static_cast<double>(key_tiles) / static_cast<double>(std::max<std::int64_t>(1, ctas)));
 }

@@ -51,6 +51,7 @@ struct Grid {
   }
   const KeyWalk& walk(std::int64_t batch, int q_tile, int split) const { return walk(entry(batch), q_tile, split); }
   std::int64_t rows(std::int64_t batch, int q_tile) const;  // queries that tile has
+  double stored_bytes() const;                              // by all CTAs and combine(), spill included
   double key_tiles_a_cta() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }
   std::int64_t key_head(std::int64_t head) const {

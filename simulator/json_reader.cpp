@@ -11,6 +11,8 @@
 
 namespace attest {
 
+std::string shown_name(std::string_view name) { return name.empty() ? "\"\"" : std::string(name.substr(0, 60)); }
+
 void JsonReader::refuse(std::string_view field, std::string_view value, std::string_view limit) const {
   throw InvalidInput(field, value, fmt::format("{} (in {})", limit, file_));
 }
@@ -32,10 +34,11 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     json = Json::parse(text, watch);
   } catch (const Json::exception& error) {
     const auto* at = dynamic_cast<const Json::parse_error*>(&error);
+    if (at == nullptr) refuse(what, "a number in it", "is beyond 1.8e308");
     refuse(what, fmt::format("{} bytes", text.size()),
-           fmt::format("are not JSON: malformed or cut off at byte {}", at != nullptr ? at->byte : 0));
+           fmt::format("are not JSON: malformed or cut off at byte {}", at->byte));
   }
-  if (!twice.empty()) refuse(twice, "given twice;", "must be given once");
+  if (!twice.empty()) refuse(shown_name(twice), "given twice;", "must be given once");
   if (!json.is_object()) refuse(what, json.dump().substr(0, 40), "must be an object");
   return json;
 }
@@ -50,7 +53,8 @@ void JsonReader::only(const Json& object, std::string_view path, std::initialize
   if (!object.is_object()) refuse(path, object.dump().substr(0, 40), "must be an object");
   for (const auto& [key, value] : object.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      refuse(path.empty() ? key : fmt::format("{}.{}", path, key), "unknown field;", "remove it or correct its name");
+      refuse(path.empty() ? shown_name(key) : fmt::format("{}.{}", path, shown_name(key)), "unknown field;",
+             "remove it or correct its name");
 }
 
 std::string JsonReader::text(const Json& object, std::string_view name, std::string_view path) const {

@@ -34,6 +34,9 @@ class JsonReader {
 /// More than any description of a device or a model has.
 inline constexpr std::size_t largest_description_bytes = 1u << 20;
 
+/// A name from a file as a message shows it: short, and never nothing.
+std::string shown_name(std::string_view name);
+
 /// A name, or a path: what ends in .json or has a '/'.
 bool is_path(std::string_view name_or_path);
 

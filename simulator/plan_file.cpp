@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -89,6 +90,11 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
   if (const char* why = plan.invalid(); why != nullptr) {  // "FIELD what is wrong with it"
     const std::string_view sentence = why;
     const std::string_view name = sentence.substr(0, sentence.find(' '));
+    for (const auto& [granule, bytes] :
+         {std::pair{"copy_bytes_q", plan.copy_bytes_q}, std::pair{"copy_bytes_k", plan.copy_bytes_k},
+          std::pair{"copy_bytes_v", plan.copy_bytes_v}, std::pair{"copy_bytes_o", plan.copy_bytes_o}})
+      if (name == "copy_bytes" && !std::has_single_bit(static_cast<unsigned>(bytes)))
+        reader.refuse(granule, fmt::format("{}", bytes), sentence.substr(name.size() + 1));
     const PlanField* field = field_named(name);
     if (field == nullptr) reader.refuse("plan", "the plan", fmt::format("cannot exist: {}", sentence));
     const Json value = plan_value(plan, *field);
@@ -100,6 +106,13 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
       if (words != 0) reader.refuse(name, fmt::format("{}", words), "needs known_registers beside it");
   if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
     reader.refuse("matrix_kind", "wgmma", fmt::format("is nothing that {} has", device.name));
+  if (device.kind == DeviceKind::gpu && plan.cluster > device.num_sms)
+    reader.refuse("cluster", fmt::format("{}", plan.cluster),
+                  fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name));
+  if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
+    reader.refuse(
+        "known_registers", fmt::format("{}", plan.known_registers),
+        fmt::format("is more than registers_per_thread_max = {} of {}", device.registers_per_thread_max, device.name));
   if (device.kind == DeviceKind::gpu && plan.smem_bytes() > device.smem_bytes_per_cta_max)
     reader.refuse("tile_m", fmt::format("{}", plan.tile_m),
                   fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
@@ -148,7 +161,7 @@ DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, 
   for (const auto& item : json.items())
     if (item.key() != "schema" && item.key() != "name" && item.key() != "description" && item.key() != "base" &&
         field_named(item.key()) == nullptr)
-      reader.refuse(item.key(), "unknown field;", "remove it or correct its name");
+      reader.refuse(shown_name(item.key()), "unknown field;", "remove it or correct its name");
   DescribedPlan plan{.name = std::string(file.substr(0, file.rfind(".json"))), .plan = {}};
   plan.name = plan.name.substr(plan.name.rfind('/') + 1);
   for (const char* const words : {"name", "description", "base"})

@@ -38,6 +38,9 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
     throw InvalidInput("plan", "the plan", fmt::format("cannot exist: {}", why));
   if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
     throw InvalidInput("plan", "wgmma", fmt::format("is nothing that {} has", device.name));
+  if (device.kind == DeviceKind::gpu && plan.cluster > device.num_sms)
+    throw InvalidInput("plan", fmt::format("cluster {}", plan.cluster),
+                       fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name));
   const Problem& p = c.problem;
   const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
     if (of_plan != of_case)
@@ -165,7 +168,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
     r.kernels = 2;
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write);
   }
-  r.l2_read_bytes = r.walk.sm_read_bytes == 0 ? 0 : r.sm_read_bytes * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
+  const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes;  // neighbours do not ask for these together
+  r.l2_read_bytes = unmerged;
+  if (r.walk.sm_read_bytes != 0)
+    r.l2_read_bytes += (r.sm_read_bytes - unmerged) * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
   r.dram_read_bytes = r.walk.dram_read_bytes;
   r.dram_write_bytes = r.walk.dram_write_bytes;
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());

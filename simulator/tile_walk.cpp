@@ -80,6 +80,7 @@ class Walk {
   void simulate();
   void combine();
   void forget();
+  double extrapolated_writes(double written, double scale) const;
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   std::int64_t next_task(Slot& slot);
@@ -318,6 +319,7 @@ void Walk::leave_dirty_lines() {
   sampler_.for_lines(left_over, left_over + options_.dirty_bytes_at_start, [&](const CachedLine& line) {
     cache_.write(line, side ^= static_cast<int>(device_.l2_partitions) - 1);
   });
+  written_back_before_ = cache_.written_back_sectors();  // what a small L2 could not hold
 }
 
 void Walk::simulate() {
@@ -383,6 +385,15 @@ void Walk::simulate() {
   }
 }
 
+/// What CTAs store repeats in those that are not simulated; what was dirty before the kernel does not. Beyond both
+/// nothing is written, however much more a simulated key tile stores than the others do.
+double Walk::extrapolated_writes(double written, double scale) const {
+  if (scale == 1) return written;
+  const auto left_over = static_cast<double>(options_.dirty_bytes_at_start);
+  const double own = std::max(0.0, written - left_over);
+  return std::min(written - own + own * scale, left_over + grid_.stored_bytes());
+}
+
 TileWalk Walk::result() const {
   TileWalk r;
   r.ctas = grid_.ctas;
@@ -412,10 +423,11 @@ TileWalk Walk::result() const {
                       : scale == 1 ? grid_.first_read_bytes + again
                                    : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
                                                         bytes(first_key_sectors_), again, scale);
-  r.l2_read_bytes = sm_read_bytes_ == 0 ? 0 : grid_.sm_read_bytes * (l2_read_bytes_ / sm_read_bytes_);
+  // where no simulated CTA reads anything, what the others read is taken not to merge
+  r.l2_read_bytes = grid_.sm_read_bytes * (sm_read_bytes_ == 0 ? 1 : l2_read_bytes_ / sm_read_bytes_);
   r.dirty_bytes_left = bytes(cache_.dirty_sectors());
-  r.dram_write_bytes = bytes(cache_.written_back_sectors() - written_back_before_) * scale;
-  r.busy_fraction = busy_ / (static_cast<double>(slots_.size()) * end_);
+  r.dram_write_bytes = extrapolated_writes(bytes(cache_.written_back_sectors() - written_back_before_), scale);
+  r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);
   // what is not simulated goes at the rate at which all slots were full
   const auto left = static_cast<double>(grid_.key_tiles - walked_);
   r.cycles = walked_ == 0 ? end_ * scale : end_ + (steady_tiles_ <= 0 ? 0 : left * steady_cycles_ / steady_tiles_);

@@ -25,6 +25,11 @@ SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
     skipped.detail = "matrix_kind wgmma is nothing that the device has";
     return skipped;
   }
+  if (device.kind == DeviceKind::gpu && plan.plan.cluster > device.num_sms) {
+    skipped.reason = "too few SMs";
+    skipped.detail = fmt::format("cluster {} is more than num_sms = {}", plan.plan.cluster, device.num_sms);
+    return skipped;
+  }
   if (device.kind == DeviceKind::gpu && plan.plan.smem_bytes() > device.smem_bytes_per_cta_max) {
     skipped.reason = "shared memory";
     skipped.detail = fmt::format("{} bytes exceed smem_bytes_per_cta_max = {}", plan.plan.smem_bytes(),

@@ -78,6 +78,7 @@ OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
   // Renaming would replace a link, also one that points at nothing yet; the kernel follows at most 40 as well.
   for (int links = 0; links < 40 && fs::is_symlink(path_, error); ++links)
     path_ = path_.parent_path() / fs::read_symlink(path_, error);
+  if (fs::is_symlink(path_, error)) cannot_write(path_, std::strerror(ELOOP));
   const fs::file_status status = fs::status(path_, error);
   if (fs::is_directory(status)) cannot_write(path_, "it is a folder");
   in_place_ = fs::exists(status) && !fs::is_regular_file(status);

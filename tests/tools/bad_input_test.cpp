@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -47,6 +48,10 @@ const BadInput bad_inputs[] = {
     {{"predict", "--set", "tile_m=64", "--set", "tile_m=64"}, 2, "tile_m: set twice; must be set once (in --set)"},
     {{"predict", "--set", "--set", "tile_m=64"}, 2, "set: '--set' is a flag, where a value was expected"},
     {{"predict", "--plan", "none.json"}, 2, "plan: 'none.json' does not exist"},
+    {{"predict", "--set", "copy_bytes_v=3"}, 2, "copy_bytes_v: 3 is none of 1, 2, 4, 8, 16 (in --set)"},
+    {{"predict", "--set", "known_registers=256"},
+     2,
+     "known_registers: 256 is more than registers_per_thread_max = 255 of h100 (in --set)"},
     {{"plans", "--headdim", "64"}, 2, "headdim: --headdim goes with --plan P"},
     {{"plans", "--set", "tile_m=64"}, 2, "set: --set goes with --plan P"},
     {{"predict", "--sequlen-q", "5"},
@@ -241,6 +246,12 @@ const BadInput bad_inputs[] = {
      2,
      "dtype: 'bf\\x0016' is none of fp16, bf16, fp32, fp8_e4m3, fp8_e5m2"},
     {{"predict", "--case", R"({"ba\u0000ch": 2})"}, 2, "ba\\x00ch: 2 is no field of a case"},
+    {{"predict", "--case", R"({")" + std::string(5000, 'x') + R"(": 2})"},
+     2,
+     std::string(200, 'x') + "...: 2 is no field of a case"},
+    {{"predict", "--headdim", std::string(5000, '9')},
+     2,
+     "headdim: " + std::string(200, '9') + "... is outside -9223372036854775808 to 9223372036854775807"},
     {{"predict", "--case", "missing.json"}, 2, "case: 'missing.json' does not exist"},
     {{"predict", "--case", "."}, 2, "case: '.' is not a regular file"},
     {{"predict", "--case", "truncated.json"}, 2, "case: 12 bytes are not JSON: malformed at byte 13"},
@@ -295,6 +306,15 @@ TEST_P(BadInputTest, OneLineAndNothingWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, BadInputTest, ::testing::ValuesIn(bad_inputs));
+
+TEST(BadInput, ALinkToItselfIsNotReplaced) {
+  const Folder folder;
+  std::filesystem::create_symlink("loop", folder.path() / "loop");
+  const Ran ran = run_attest({"doctor", "--json", "loop"}, folder);
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.err, "attest: 'loop': cannot be written: Too many levels of symbolic links\n");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "loop"));
+}
 
 TEST(BadInput, AFullDiskLeavesTheOldFile) {
   const Folder folder;

@@ -170,7 +170,7 @@ TEST(PlanFile, WhatCannotBeIsRefusedWithFieldValueLimitAndFile) {
       {{{"pad_chunks", 9}}, "pad_chunks", "9", "outside 0 to 8"},
       {{{"cluster", 2}}, "cluster", "2", "without tma"},
       {{{"p_in_smem", true}}, "p_in_smem", "true", "needs wgmma"},
-      {{{"copy_bytes_k", 3}}, "plan", "the plan", "none of 1, 2, 4, 8, 16"},
+      {{{"copy_bytes_k", 3}}, "copy_bytes_k", "3", "none of 1, 2, 4, 8, 16"},
       {{{"element_bytes", 3}}, "element_bytes", "3", "none of 1, 2, 4"},
       {{{"tile_m", 256}, {"tile_n", 512}, {"num_warps", 8}, {"stages", 2}}, "tile_m", "256", "smem_bytes_per_cta_max"},
       {{{"spill_words_per_key_tile", 4}}, "spill_words_per_key_tile", "4", "needs known_registers"},
@@ -196,6 +196,23 @@ TEST(PlanFile, WhatCannotBeIsRefusedWithFieldValueLimitAndFile) {
   const Json hopper = {{"matrix_kind", "wgmma"}, {"copy_kind", "tma"}, {"producer_warps", 4}};
   EXPECT_EQ(refusal(plan_with(hopper).dump()).first, "") << refusal(plan_with(hopper).dump()).second;
   EXPECT_EQ(refusal(plan_with(hopper).dump(), "a100").first, "matrix_kind");
+}
+
+TEST(PlanFile, WhatOneDeviceLacksIsRefusedThere) {
+  DeviceSpec device = load_device("h200");
+  const auto refused = [&](const Json& fields) {
+    EXPECT_THROW((void)plan_from_json_text(plan_with(fields).dump(), "my.json", d128(), device), InvalidInput)
+        << fields;
+  };
+  const Json cluster = {{"cluster", 4}, {"copy_kind", "tma"}, {"producer_warps", 4}};
+  EXPECT_EQ(refusal(plan_with(cluster).dump()).first, "");
+  device.num_sms = 3;
+  refused(cluster);
+  const DescribedPlan taken = read(plan_with(cluster));
+  EXPECT_THROW((void)simulate(d128(), taken.plan, device, taken.name), InvalidInput);
+  EXPECT_EQ(refusal(plan_with({{"known_registers", 255}}).dump()).first, "");
+  EXPECT_EQ(refusal(plan_with({{"known_registers", 256}}).dump()).first, "known_registers");
+  EXPECT_EQ(refusal(plan_with({{"copy_bytes_v", 3}}).dump()).first, "copy_bytes_v");
 }
 
 TEST(PlanFile, CopiesWiderThanTheLayoutAllowsAreRefused) {

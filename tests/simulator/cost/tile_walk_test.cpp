@@ -168,6 +168,46 @@ TEST(TileWalk, ExtrapolationAgreesWithTheWholeWalk) {
   }
 }
 
+// Its first query tiles see few keys, so that a simulated key tile stores far more than one of the others.
+TEST(TileWalk, ExtrapolationWritesNoMoreThanIsStored) {
+  for (const char* device : {"h100", "orin-agx"}) {
+    const Case c = case_of(1, 2, 2, 1 << 18, 128, Causal::bottom_right);
+    TileWalkOptions options = times();
+    options.max_events = 20'000;
+    const TileWalk w = walk_tiles(c, plan_for(c), load_device(device), 2, options);
+    ASSERT_LT(w.simulated_fraction, 0.2);
+    const double stored = 2.0 * (1 << 18) * (128 * 2 + 4);
+    EXPECT_LE(w.dram_write_bytes, stored + static_cast<double>(options.dirty_bytes_at_start)) << device;
+    EXPECT_GE(w.dram_write_bytes, 0.5 * stored) << device;
+  }
+}
+
+TEST(TileWalk, DirtyLinesThatDoNotFitL2AreNotTheKernels) {
+  DeviceSpec device = load_device("orin-agx");  // keeps 7 of 16 ways of 4 MiB dirty
+  const Case c = case_of(1, 1, 1, 64, 128);
+  const double stored = 64 * (128 * 2 + 4);
+  EXPECT_LE(walk_tiles(c, plan_for(c), device, 1, times()).dram_write_bytes, 1.5 * stored);
+}
+
+// Causal with few keys: only the last query tile sees any, and a walk of the first ones meets none.
+TEST(TileWalk, WhatIsReadPassesL2AlsoWhereNoneOfItIsSimulated) {
+  Case c = case_of(1, 1, 1, 1 << 22, 64, Causal::bottom_right);
+  c.problem.seqlen_k = 1;
+  TileWalkOptions options = times();
+  options.max_events = 10'000;
+  const TileWalk w = walk_tiles(c, plan_for(c), load_device("h100"), 2, options);
+  ASSERT_GT(w.dram_read_bytes, 0);
+  EXPECT_GE(w.l2_read_bytes, w.dram_read_bytes);
+}
+
+TEST(TileWalk, NothingIsBusyWhereNothingTakesTime) {
+  Case c = case_of(1, 1, 1, 64, 64);
+  c.problem.seqlen_k = 0;
+  TileWalkOptions options = times(0);
+  options.cycles_per_cta = 0;
+  EXPECT_EQ(walk_tiles(c, plan_for(c), load_device("h200"), 1, options).busy_fraction, 0);
+}
+
 TEST(TileWalk, ExtrapolationKnowsOfHeadsThatReadTheSameKeysMuchLater) {
   const DeviceSpec device = load_device("h200");
   const Case c = case_of(64, 16, 2, 1024, 128);

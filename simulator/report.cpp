@@ -172,7 +172,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0)
     r.l2_read_bytes += (r.sm_read_bytes - unmerged) * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
-  r.dram_read_bytes = r.walk.dram_read_bytes;
+  // DRAM is read for what is asked of L2, and that by an SM: what sampling says beyond either is its error
+  r.dram_read_bytes = std::min(r.walk.dram_read_bytes, std::max(r.sm_read_bytes, r.walk.first_read_bytes));
+  r.l2_read_bytes = std::min(r.sm_read_bytes, std::max(r.l2_read_bytes, r.dram_read_bytes));
   r.dram_write_bytes = r.walk.dram_write_bytes;
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
   r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);
@@ -183,7 +185,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();
 
   const double dram_seconds = (r.dram_read_bytes + r.dram_write_bytes) / device.dram_bytes_per_second;
-  const double l2_seconds = r.l2_read_bytes / device.l2_bytes_per_second;
+  const double l2_seconds = std::max(r.l2_read_bytes, r.sm_write_bytes) / device.l2_bytes_per_second;
   // the kernel that combines splits waits for the first one, then for L2
   const double combine_seconds =
       plan.num_splits == 1 ? 0 : device.launch_overhead_seconds + r.walk.partial_bytes / device.l2_bytes_per_second;

@@ -17,6 +17,29 @@ Case llama() {
   return c;
 }
 
+TEST(Report, ACallWithoutKeysStillTakesTheTimeOfItsStores) {
+  Case c;
+  c.problem.seqlen_q = 127, c.problem.seqlen_k = 0;
+  for (const char* name : {"attest", "fa2", "fa3"}) {
+    const DeviceSpec device = load_device("h200");
+    const SimulationReport r = simulate(c, plan_named(name, c, device), device);
+    EXPECT_GT(r.sm_write_bytes, 0) << name;
+    EXPECT_GT(r.cycles, 0) << name;
+  }
+}
+
+TEST(Report, WhatDramReadsWasAskedOfL2) {
+  Case c;
+  c.problem = {100, 16, 8, 17, 1024, 96, 96, Dtype::fp16, {}, Causal::none, 100, -1};
+  const DeviceSpec device = load_device("orin-agx");
+  KernelPlan plan = plan_named("fa2", c, device);
+  plan.longest_first = true;
+  plan.tile_n = 64;
+  const SimulationReport r = simulate(c, plan, device);
+  EXPECT_GE(r.l2_read_bytes, r.dram_read_bytes);
+  EXPECT_GE(r.sm_read_bytes, r.l2_read_bytes);
+}
+
 TEST(Report, JsonHasTheContractsNames) {
   const DeviceSpec device = load_device("h100");
   const auto json = to_json(simulate(llama(), plan_named("attest", llama(), device), device, "attest"));

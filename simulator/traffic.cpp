@@ -1,0 +1,195 @@
+#include "traffic.h"
+
+#include "coalescer.h"
+
+namespace attest {
+
+Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, int sampling,
+                 const std::vector<Slot>& slots)
+    : grid_(grid),
+      p_(grid.p),
+      plan_(grid.plan),
+      device_(device),
+      ctas_per_sm_(ctas_per_sm),
+      slots_(slots),
+      sampler_(device, sampling),
+      cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
+             static_cast<int>(device.l2_dirty_ways)),
+      spill_turn_(static_cast<std::size_t>(device.num_sms)),
+      spill_(static_cast<std::size_t>(device.num_sms * spill_places())) {}
+
+void Traffic::place(Slot& slot) {
+  HeadLines& lines = heads_[slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head)];
+  if (lines.first_read.empty()) {
+    const auto tiles = static_cast<std::size_t>((p_.seqlen_k + plan_.tile_n - 1) / plan_.tile_n);
+    lines.k.resize(tiles), lines.v.resize(tiles), lines.first_read.assign(tiles, -1);
+  }
+  slot.lines = &lines;
+  const int places = spill_places();
+  const int place = spill_turn_[static_cast<std::size_t>(slot.sm)]++ % places;
+  auto& spill = spill_[static_cast<std::size_t>(std::int64_t{slot.sm} * places + place)];
+  const std::int64_t bytes = grid_.spill_lines() * LineSampler::line_bytes;
+  const std::int64_t address = grid_.spill_base + (std::int64_t{slot.sm} * places + place) * bytes;
+  if (spill.empty())
+    sampler_.for_lines(address, address + bytes, [&](const CachedLine& line) { spill.push_back(line); });
+  slot.spill = &spill;
+}
+
+void Traffic::begin(Slot& slot, double now) {
+  if (producer_runs_ahead() && slot.position < slot.walk->last) read_keys(slot, slot.walk->tile(slot.position), now);
+  read_query(slot);
+}
+
+void Traffic::call_again() {
+  for (auto& [head, lines] : heads_) std::fill(lines.first_read.begin(), lines.first_read.end(), -1.0f);
+  std::fill(spill_turn_.begin(), spill_turn_.end(), 0);
+  count_ = {};
+  written_back_before_ = cache_.written_back_sectors();
+  called_again_ = true;
+}
+
+void Traffic::read_query(const Slot& slot) {
+  if (slot.walk->first >= slot.walk->last) return;
+  const auto bytes = static_cast<double>(slot.rows * grid_.q.row_bytes);
+  count_.l2_read_bytes += bytes;
+  count_.sm_read_bytes += bytes;
+  for_rows(grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m, slot.rows,
+           [&](const CachedLine& line) {
+             const L2Cache::Outcome outcome = cache_.read(line, slot.side, plan_.evict_first_q);
+             if ((called_again_ || slot.at.split > 0) && outcome == L2Cache::Outcome::miss)
+               count_.missed_again_sectors += line.sectors;
+           });
+}
+
+void Traffic::read_lines(std::vector<TileLine>& lines, int side) {
+  for (TileLine& l : lines) {
+    const L2Cache::Outcome outcome = cache_.read(l.line, side);
+    if (!l.seen)
+      count_.first_key_sectors += l.line.sectors;
+    else if (outcome == L2Cache::Outcome::miss)
+      count_.missed_again_sectors += l.line.sectors;
+    l.seen = true;
+  }
+}
+
+double Traffic::merged_share(std::size_t index, std::int64_t what, double now, double first_read) const {
+  const auto sms = static_cast<int>(device_.num_sms), group = static_cast<int>(device_.sms_per_coalescer);
+  const int sm = slots_[index].sm, first = sm / group * group;
+  double share = 1;
+  for (int other = first; other < std::min(first + group, sms); ++other) {
+    if (other == sm) continue;
+    for (int i = 0; i < ctas_per_sm_; ++i) {
+      const Slot& s = slots_[static_cast<std::size_t>(std::int64_t{i} * sms + other)];
+      if (s.last_read == what)
+        share = std::min(share, second_request_share(now - s.last_time, s.last_time <= first_read));
+    }
+  }
+  return share;
+}
+
+void Traffic::read_keys(Slot& slot, int tile, double now) {
+  HeadLines& lines = *slot.lines;
+  const auto at = static_cast<std::size_t>(tile);
+  const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
+  const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
+  const bool first = lines.first_read[at] < 0;
+  if (first) lines.first_read[at] = static_cast<float>(now);
+  if (first && !called_again_) {
+    const std::int64_t key_head = grid_.key_head(slot.at.head);
+    for_rows(grid_.k, slot.at.batch, key_head, row0, rows,
+             [&](const CachedLine& line) { lines.k[at].push_back({line}); });
+    for_rows(grid_.v, slot.at.batch, key_head, row0, rows,
+             [&](const CachedLine& line) { lines.v[at].push_back({line}); });
+  }
+  read_lines(lines.k[at], slot.side);
+  const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
+  const std::int64_t what = reinterpret_cast<std::int64_t>(&lines.first_read[at]);
+  const auto index = static_cast<std::size_t>(&slot - slots_.data());
+  // a cluster asks for a tile once, a part each CTA, and multicasts it
+  count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : merged_share(index, what, now, lines.first_read[at]));
+  count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
+  slot.last_read = what;
+  slot.last_time = now;
+}
+
+void Traffic::read_bias(const Slot& slot, int tile) {
+  const std::int64_t key0 = std::int64_t{tile} * plan_.tile_n;
+  const std::int64_t keys = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - key0);
+  const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
+  const bool shared = grid_.bias.head_stride == 0 || grid_.bias.batch_stride == 0;
+  for (std::int64_t row = row0; row < row0 + slot.rows; ++row) {
+    const std::int64_t at = grid_.bias.row(slot.at.batch, slot.at.head, row) + 4 * key0;
+    sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) {
+      const L2Cache::Outcome outcome = cache_.read(line, slot.side);
+      if (shared && outcome == L2Cache::Outcome::miss) count_.bias_missed_sectors += line.sectors;
+    });
+  }
+}
+
+void Traffic::step(Slot& slot, double now) {
+  const KeyWalk& walk = *slot.walk;
+  const int tile = walk.tile(slot.position);
+  if (!producer_runs_ahead())
+    read_keys(slot, tile, now);
+  else if (slot.position + 1 < walk.last)
+    read_keys(slot, walk.tile(slot.position + 1), now);
+  read_lines(slot.lines->v[static_cast<std::size_t>(tile)], slot.side);
+  if (p_.bias != Bias::none) read_bias(slot, tile);
+  write_spill(slot);
+  ++slot.position;
+  count_.key_tiles += readers(slot);
+}
+
+void Traffic::write_spill(const Slot& slot) {
+  for (const CachedLine& line : *slot.spill) cache_.write(line, slot.side);
+}
+
+void Traffic::finish(const Slot& slot) {
+  if (plan_.spill_words_per_cta != 0) write_spill(slot);
+  const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
+  const auto write = [&](const CachedLine& line) { cache_.write(line, slot.side); };
+  if (grid_.splits > 1) {  // O and LSE in fp32, for combine()
+    const std::int64_t row = grid_.partial_row(slot.at.batch, slot.at.head, slot.at.split) + row0;
+    const std::int64_t row_bytes = 4 * (p_.headdim_v + 1), at = grid_.partial_base + row * row_bytes;
+    sampler_.for_lines(at, at + slot.rows * row_bytes, write);
+    return;
+  }
+  for_rows(grid_.o, slot.at.batch, slot.at.head, row0, slot.rows, write);
+  const std::int64_t lse = grid_.lse_base + 4 * (grid_.lse_row(slot.at.batch, slot.at.head) + row0);
+  sampler_.for_lines(lse, lse + 4 * slot.rows, write);
+}
+
+void Traffic::combine() {
+  const std::int64_t row_bytes = 4 * (p_.headdim_v + 1);
+  std::int64_t tile = 0;
+  const std::int64_t heads = p_.batch * p_.nheads;
+  for (std::int64_t member = 0; member < heads; ++member) {
+    const std::int64_t batch = member / p_.nheads, head = member % p_.nheads;
+    const std::int64_t queries = grid_.entry(batch).seqlen_q;
+    for (std::int64_t row0 = 0; row0 < queries; row0 += plan_.tile_m, ++tile) {
+      const std::int64_t rows = std::min<std::int64_t>(plan_.tile_m, queries - row0);
+      const int side = static_cast<int>(tile % device_.l2_partitions);
+      for (int split = 0; split < grid_.splits; ++split) {
+        const std::int64_t at = grid_.partial_base + (grid_.partial_row(batch, head, split) + row0) * row_bytes;
+        sampler_.for_lines(at, at + rows * row_bytes, [&](const CachedLine& line) {
+          if (cache_.read(line, side) == L2Cache::Outcome::miss) count_.missed_again_sectors += line.sectors;
+        });
+      }
+      const auto write = [&](const CachedLine& line) { cache_.write(line, side); };
+      for_rows(grid_.o, batch, head, row0, rows, write);
+      const std::int64_t lse = grid_.lse_base + 4 * (grid_.lse_row(batch, head) + row0);
+      sampler_.for_lines(lse, lse + 4 * rows, write);
+    }
+  }
+}
+
+void Traffic::leave_dirty_lines(std::int64_t bytes) {
+  int side = 0;
+  const std::int64_t left_over = grid_.spill_base + (std::int64_t{1} << 32);
+  sampler_.for_lines(left_over, left_over + bytes, [&](const CachedLine& line) {
+    cache_.write(line, side ^= static_cast<int>(device_.l2_partitions) - 1);
+  });
+  written_back_before_ = cache_.written_back_sectors();  // what a small L2 could not hold
+}
+
+}  // namespace attest

@@ -1,0 +1,112 @@
+// What CTAs read and write, through a sampled L2, and what came of it.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "attest/simulator/l2_cache.h"
+#include "schedule.h"
+
+namespace attest {
+
+/// A sampled line of K or V, and whether a CTA has read these sectors before.
+struct TileLine {
+  CachedLine line;
+  bool seen = false;
+};
+
+/// The sampled lines of all tiles of one key head, each found when it is first read.
+struct HeadLines {
+  std::vector<std::vector<TileLine>> k, v;
+  std::vector<float> first_read;  // cycles since the kernel's start; below 0: not read yet
+};
+
+/// A CTA at a time, or a cluster of them.
+struct Slot {
+  int sm = 0;
+  int side = 0;
+  int position = 0;  // in the walk
+  const KeyWalk* walk = nullptr;
+  bool fresh = true;  // Q is yet to be read
+  Task at{};
+  std::int64_t rows = 0;  // queries of its tiles
+  std::int64_t next = 0;  // task, of a static schedule
+  HeadLines* lines = nullptr;
+  const std::vector<CachedLine>* spill = nullptr;  // its local memory
+  std::int64_t last_read = -1;  // (key head, tile) and when: what a neighbour's request may merge with
+  double last_time = -1e18;
+};
+
+class Traffic {
+ public:
+  /// Of the sets that are sampled; bytes are of all.
+  struct Count {
+    std::int64_t missed_again_sectors = 0;  // of Q, K, V and workspaces, that some CTA had read before
+    std::int64_t first_key_sectors = 0;
+    std::int64_t bias_missed_sectors = 0;  // of a bias that heads or batch entries share, first reads included
+    double l2_read_bytes = 0, sm_read_bytes = 0;
+    std::int64_t key_tiles = 0;
+  };
+
+  /// Keeps references. `slots` are all that work at a time.
+  Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, int sampling, const std::vector<Slot>& slots);
+
+  /// Finds the slot's key head and its local memory, which CTAs that follow each other on an SM take in turn.
+  void place(Slot& slot);
+  /// What a slot reads before its first key tile.
+  void begin(Slot& slot, double now);
+  /// One key tile: K, V, bias and spill.
+  void step(Slot& slot, double now);
+  /// O and LSE, or a split's share of them.
+  void finish(const Slot& slot);
+  /// The second kernel of a split one: reads every split's part of each row, writes O and LSE.
+  void combine();
+  void leave_dirty_lines(std::int64_t bytes);
+  /// The kernel is called again: nothing is counted yet, and L2 holds what it holds.
+  void call_again();
+
+  const Count& count() const { return count_; }
+  bool called_again() const { return called_again_; }
+  std::int64_t written_back_sectors() const { return cache_.written_back_sectors() - written_back_before_; }
+  std::int64_t dirty_sectors() const { return cache_.dirty_sectors(); }
+  double share_of_sets() const { return sampler_.share(); }
+
+ private:
+  template <class F>
+  void for_rows(const TensorAddress& a, std::int64_t batch, std::int64_t head, std::int64_t row0, std::int64_t rows,
+                F&& f) const {
+    for (std::int64_t row = row0; row < row0 + rows; ++row) {
+      const std::int64_t at = a.row(batch, head, row);
+      sampler_.for_lines(at, at + a.row_bytes, f);
+    }
+  }
+  void read_query(const Slot& slot);
+  void read_keys(Slot& slot, int tile, double now);
+  void read_bias(const Slot& slot, int tile);
+  void read_lines(std::vector<TileLine>& lines, int side);
+  void write_spill(const Slot& slot);
+  double merged_share(std::size_t index, std::int64_t what, double now, double first_read) const;
+  int spill_places() const { return std::max(1, static_cast<int>(device_.max_warps_per_sm) / plan_.warps()); }
+  std::int64_t readers(const Slot& slot) const {  // CTAs of a cluster that have rows
+    return (slot.rows + plan_.tile_m - 1) / plan_.tile_m;
+  }
+  bool producer_runs_ahead() const { return plan_.producer_warps > 0; }  // K of the next tile comes before V of this
+
+  const Grid& grid_;
+  const Problem& p_;
+  const KernelPlan& plan_;
+  const DeviceSpec& device_;
+  const int ctas_per_sm_;
+  const std::vector<Slot>& slots_;
+  const LineSampler sampler_;
+  L2Cache cache_;
+  std::unordered_map<std::int64_t, HeadLines> heads_;
+  std::vector<int> spill_turn_;                 // by SM
+  std::vector<std::vector<CachedLine>> spill_;  // by SM and place, found when first used
+  Count count_;
+  bool called_again_ = false;
+  std::int64_t written_back_before_ = 0;
+};
+
+}  // namespace attest

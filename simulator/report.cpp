@@ -66,7 +66,7 @@ std::vector<Utilisation> utilisation_of(const SimulationReport& r, const StepDem
   return {{"tensor", d.tensor * of_scheduler},
           {"exp", d.exp * of_scheduler},
           {"issue", d.issue * of_scheduler},
-          {"shared memory", d.smem * warp_steps},
+          {"shared memory", (d.smem + d.operands) * warp_steps},
           {"L2", r.l2_read_bytes / seconds / r.device.l2_bytes_per_second},
           {"DRAM", (r.dram_read_bytes + r.dram_write_bytes) / seconds / r.device.dram_bytes_per_second}};
 }
@@ -125,9 +125,12 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));
 }
 
-SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device, std::string_view plan_name,
+SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSpec& device, std::string_view plan_name,
                           const TileWalkOptions& effort) {
+  const KernelPlan plan = with_features(given, c);
   check(c, plan, device);
+  if (device.kind == DeviceKind::cube_vector && effort.warm)
+    throw InvalidInput("warm", "L2", fmt::format("is not walked on {}", device.name));
   if (device.kind == DeviceKind::cube_vector) return simulate_unified_buffer(c, plan, device, plan_name);
   const Problem& p = c.problem;
   SimulationReport r;
@@ -157,7 +160,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
   const auto by = [&](Operand x) {
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
-  const double spill = 4.0 * plan.threads() *
+  const double spill = 4.0 * 32 * plan.num_warps *  // producers spill nothing
+
                        (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
                         static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
   r.spill_store_bytes = spill;

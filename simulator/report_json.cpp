@@ -51,6 +51,7 @@ Json to_json(const SimulationReport& r) {
   json["case"] = to_json(r.c);
   json["plan"] = to_json(DescribedPlan{r.plan_name, r.plan});
   json["device"] = r.device.name;
+  json["warm"] = r.walk_options.warm;
   json["dram_read_bytes"] = whole(r.dram_read_bytes);
   json["dram_write_bytes"] = whole(r.dram_write_bytes);
   json["compulsory_bytes"] = whole(r.compulsory_bytes);

@@ -18,9 +18,9 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
 }
 
 /// Steps of one warp that are under way at a time: wgmma runs on while its warpgroup goes on to the softmax, and each
-/// step's second half of the products does so (the first half's results are what the softmax waits for). Three
-/// warpgroups hand the tensor pipe round, so that a product of one's own waits for its turn instead: eight calls of
-/// FlashAttention 3 at headdim 64 say so.
+/// step's second half of the products does so (the first half's results are what the softmax waits for). With three
+/// warpgroups 1 is fitted, to the cycles of FlashAttention 3 at headdim 64; why its products do not run on is not
+/// known.
 double steps_under_way(const KernelPlan& plan) {
   return plan.matrix_kind == MatrixKind::wgmma && plan.num_warps <= 8 ? 1.5 : 1;
 }
@@ -47,7 +47,8 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   };
   // wgmma's operands arrive while it multiplies; what is slower of the two holds the tensor pipe
   const std::int64_t operands = of_kind(SharedAccess::Kind::multiply);
-  d.tensor = std::max(d.tensor, smem_cycles(operands) * schedulers);
+  d.operands = smem_cycles(operands);
+  d.tensor = std::max(d.tensor, d.operands * schedulers);
   d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk));
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled

@@ -143,7 +143,7 @@ void Walk::simulate() {
       }
     }
     if (slot.sm == 0 && timeline_.size() < options_.max_timeline_events)
-      timeline_.push_back({kind, index / sms, at.q_tile, tile, at.batch, at.head, now, now + cycles});
+      timeline_.push_back({kind, index / (sms / plan_.cluster), at.q_tile, tile, at.batch, at.head, now, now + cycles});
     if (!leaves) events.emplace(now + cycles, index);
   }
 }

@@ -73,6 +73,13 @@ double exchange_bytes(const KernelPlan& plan, const DeviceSpec& device, std::int
 SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
                                          std::string_view plan_name) {
   const Problem& p = c.problem;
+  const auto refuse = [&](bool asked, const char* field, const char* what) {
+    if (asked) throw InvalidInput(field, what, fmt::format("is nothing that the model of {} describes", device.name));
+  };
+  refuse(!p.varlen_q.empty() || !p.varlen_k.empty() || !p.seqused_k.empty(), "varlen_k",
+         "sequences of their own lengths");
+  refuse(c.num_splits != 1, "num_splits", "splits");
+  refuse(p.bias != Bias::none, "bias", "a bias");
   const BufferFootprint footprint = buffer_footprint(plan, device);
   check_fits(footprint, device);
   SimulationReport r;
@@ -109,8 +116,7 @@ SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, 
   r.compulsory_bytes = static_cast<double>(compulsory.total());
   r.exp_count = static_cast<double>(counts.exponentials);
   r.flops = flops_of_pairs(p, visible_pairs(p));
-  r.flops_unmasked = flops_of_pairs(
-      p, static_cast<double>(p.batch * p.nheads) * static_cast<double>(p.seqlen_q) * static_cast<double>(p.seqlen_k));
+  r.flops_unmasked = flops_of_pairs(p, all_pairs(p));
   r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();
   r.walk.ctas = static_cast<std::int64_t>(ctas);
   r.walk.key_tiles = counts.key_tiles;

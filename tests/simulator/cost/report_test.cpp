@@ -111,6 +111,54 @@ TEST(Report, EveryPlanOnEveryDeviceAndModel) {
   }
 }
 
+// Whatever plan it is, with a name or from a file: what the case asks for reaches the models.
+TEST(Report, EveryFeatureMovesAFigure) {
+  const DeviceSpec device = load_device("h100");
+  Case plain;
+  plain.problem = {2, 4, 4, 1024, 1024, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
+  const SimulationReport base = simulate(plain, plan_named("attest", plain, device), device);
+  const auto predict = [&](auto&& change) {
+    Case c = plain;
+    change(c);
+    return simulate(c, plan_named("attest", plain, device), device);
+  };
+  const auto cycles = [](const SimulationReport& r) { return r.cycles; };
+  EXPECT_GT(cycles(predict([](Case& c) { c.problem.softcap = 30; })), cycles(base));
+  EXPECT_GT(cycles(predict([](Case& c) { c.problem.alibi = true; })), cycles(base));
+  const SimulationReport bias = predict([](Case& c) { c.problem.bias = Bias::hqk; });
+  EXPECT_GT(cycles(bias), cycles(base));
+  // both batch entries read one bias; whether the second finds it in L2 is sampled
+  EXPECT_NEAR((bias.dram_read_bytes - base.dram_read_bytes) / (4.0 * 4 * 1024 * 1024), 1, 0.05);
+  EXPECT_DOUBLE_EQ(bias.sm_read_bytes - base.sm_read_bytes, 2 * 4.0 * 4 * 1024 * 1024);
+  const SimulationReport documents = predict([](Case& c) { c.problem.documents = {256, 256, 256, 256}; });
+  EXPECT_DOUBLE_EQ(documents.flops, base.flops / 4);
+  EXPECT_LT(documents.sm_read_bytes, base.sm_read_bytes / 2);
+  const SimulationReport lengths = predict([](Case& c) { c.problem.varlen_q = c.problem.varlen_k = {1024, 512}; });
+  EXPECT_DOUBLE_EQ(lengths.flops, base.flops * 5 / 8);
+  EXPECT_DOUBLE_EQ(lengths.compulsory_bytes, base.compulsory_bytes * 3 / 4);
+  EXPECT_LT(predict([](Case& c) { c.problem.seqused_k = {1024, 100}; }).sm_read_bytes, base.sm_read_bytes);
+  const SimulationReport prefix =
+      predict([](Case& c) { c.problem.causal = Causal::bottom_right, c.problem.prefix = 512; });
+  EXPECT_GT(prefix.flops, base.flops / 2);
+  EXPECT_LT(prefix.flops, base.flops);
+}
+
+TEST(Report, SplitsOfADecodingStepShareItsTimeAndAddASecondKernel) {
+  const DeviceSpec device = load_device("h100");
+  Case c;
+  c.problem = {1, 8, 8, 1, 65536, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  const SimulationReport whole = simulate(c, plan_named("attest", c, device), device);
+  c.num_splits = 16;
+  const SimulationReport split = simulate(c, plan_named("attest", c, device), device);
+  EXPECT_EQ(whole.kernels, 1);
+  EXPECT_EQ(split.kernels, 2);
+  EXPECT_LT(split.cycles, whole.cycles / 4);
+  // every split reads the query and leaves O and LSE in fp32, which the second kernel reads
+  EXPECT_DOUBLE_EQ(split.walk.partial_bytes, 16.0 * 8 * 4 * 129);
+  EXPECT_DOUBLE_EQ(split.sm_read_bytes - whole.sm_read_bytes, 15.0 * 8 * 128 * 2 + split.walk.partial_bytes);
+  EXPECT_DOUBLE_EQ(split.sm_write_bytes, whole.sm_write_bytes + split.walk.partial_bytes);
+}
+
 TEST(Report, DegenerateShapes) {
   const DeviceSpec device = load_device("a100");
   for (const auto& [sq, sk] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 100000}}) {

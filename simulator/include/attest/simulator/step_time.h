@@ -13,10 +13,11 @@ namespace attest {
 
 /// Cycles that one warp needs of each resource for one key tile, alone on it.
 struct StepDemand {
-  double tensor = 0;  // of its scheduler's quarter
-  double exp = 0;     // likewise
-  double issue = 0;   // likewise: one warp instruction a cycle
-  double smem = 0;    // of the SM's shared memory
+  double tensor = 0;    // of its scheduler's quarter
+  double exp = 0;       // likewise
+  double issue = 0;     // likewise: one warp instruction a cycle
+  double smem = 0;      // of the SM's shared memory
+  double operands = 0;  // of the same, by wgmma, within the tensor pipe's time
 };
 
 /// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0.

@@ -50,7 +50,7 @@ struct KernelPlan {
   std::int64_t l2_section_bytes = 0;  // heads whose K and V fit these bytes are worked on together; 0: no grouping
   int cluster = 1;                    // CTAs of neighbouring query tiles to which K and V are multicast
   bool skips_tiles = true;            // key tiles that no query of the tile sees are not visited
-  bool evict_first_q = false, evict_last_kv = false;  // L2 hints of the copies
+  bool evict_first_q = false;         // L2 hint of Q's copies
   KeyOrder key_order = KeyOrder::descending;
   int num_splits = 1;  // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
   bool softcap = false, alibi = false, bias = false, sink = false;

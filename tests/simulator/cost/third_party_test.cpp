@@ -211,7 +211,7 @@ TEST(ThirdParty, EighteenCalls) {
   expect_dram_reads(errors);
 }
 
-// Counted after the model's mechanisms had been chosen from micro-benchmarks and the eighteen.
+// Counted later; docs/simulator.md says what was taken from them since they were first scored.
 TEST(ThirdParty, ThirtySevenCallsMeasuredLater) {
   const auto errors = score("h200_more.csv");
   expect_means(errors);

@@ -58,8 +58,8 @@ class LineSampler {
   LineSampler(const DeviceSpec& device, int sampling)
       : partitions_(static_cast<int>(device.l2_partitions)),
         slices_(slices_of(device)),
-        indices_(all_sets(device) / slices_),
-        sampled_(static_cast<std::size_t>(std::int64_t{indices_} * slices_), -1) {
+        indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
+        sampled_(std::size_t{indices_} * slices_, -1) {
     const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
     for (std::size_t set = 0; set < sampled_.size(); ++set)
       if (mix(set) <= keep_below) sampled_[set] = sets_++;
@@ -87,15 +87,18 @@ class LineSampler {
   static constexpr std::int64_t region_lines = 64;
 
   std::size_t set_of(std::int64_t line) const {
-    const std::int64_t region = line / region_lines, round = region / indices_;
-    const std::uint64_t turn = mix(static_cast<std::uint64_t>(region));
-    const std::int64_t place = order(turn)[line % region_lines] * slices_ / region_lines;
-    const std::int64_t doubled = (turn >> 16 & 1) != 0 ? round : static_cast<std::int64_t>(turn >> 8 & 63);
-    const std::int64_t slice = (place + static_cast<std::int64_t>(turn >> 32) * 3 + doubled) % slices_;
-    const auto of_round = static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(round)) >> 40);
-    return static_cast<std::size_t>(slice * indices_ + (region * strides[of_round % 8] + of_round) % indices_);
+    // 32 bits of regions are 32 TiB, and their divisions are twice as fast
+    const auto region = static_cast<std::uint32_t>(line / region_lines), round = region / indices_;
+    const std::uint64_t turn = mix(region);
+    const std::uint32_t place = order(turn)[line % region_lines] * slices_ / region_lines;
+    const std::uint32_t doubled = (turn >> 16 & 1) != 0 ? round : static_cast<std::uint32_t>(turn >> 8 & 63);
+    const auto slice = static_cast<std::uint32_t>((place + (turn >> 32) * 3 + doubled) % slices_);
+    const auto of_round = static_cast<std::uint32_t>(mix(round) >> 40);
+    const auto index =
+        static_cast<std::uint32_t>((std::uint64_t{region} * strides[of_round % 8] + of_round) % indices_);
+    return std::size_t{slice} * indices_ + index;
   }
-  static constexpr std::array<std::int64_t, 8> strides{1, 3, 7, 11, 13, 17, 19, 23};
+  static constexpr std::array<std::uint32_t, 8> strides{1, 3, 7, 11, 13, 17, 19, 23};
   /// One of 256 permutations of 0 to 63.
   static const std::uint8_t* order(std::uint64_t which) {
     static const auto table = [] {
@@ -113,10 +116,10 @@ class LineSampler {
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
   /// 48 slices of 640 KiB in a partition of the H200, 40 in one of the H100 and of the A100.
-  static int slices_of(const DeviceSpec& device) {
+  static std::uint32_t slices_of(const DeviceSpec& device) {
     int slices = 48;
     while (all_sets(device) % slices != 0) --slices;
-    return slices;
+    return static_cast<std::uint32_t>(slices);
   }
   /// Measured on an H200: a page of 4 KiB has one home, by the parity of address bits 12, 13, 15, 17, 19 and a constant
   /// of each 2 MiB.
@@ -128,7 +131,8 @@ class LineSampler {
     return static_cast<std::uint8_t>(parity & 1);
   }
 
-  int partitions_, slices_, indices_;
+  int partitions_;
+  std::uint32_t slices_, indices_;
   std::vector<std::int32_t> sampled_;  // number of a set among those that are kept, or -1
   int sets_ = 0;
   double share_ = 1;

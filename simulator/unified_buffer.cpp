@@ -38,7 +38,8 @@ double key_reads(const Problem& p, const KernelPlan& plan, const DeviceSpec& d, 
   const double key_bytes = static_cast<double>(std::min(heads, p.batch * p.nheads_k) * p.seqlen_k) *
                            static_cast<double>(p.headdim + p.headdim_v) * bytes_of(p.dtype);
   if (key_bytes + exchange_in_flight <= static_cast<double>(d.l2_bytes)) return 1;
-  return static_cast<double>((tiles * sharing + d.num_cube_cores - 1) / d.num_cube_cores);
+  const std::int64_t rounds = (tiles * sharing + d.num_cube_cores - 1) / d.num_cube_cores;
+  return static_cast<double>(rounds);
 }
 
 std::vector<Estimate> estimates_behind(const DeviceSpec& d) {
@@ -60,7 +61,7 @@ BufferFootprint buffer_footprint(const KernelPlan& plan, const DeviceSpec& devic
   f.l0b = std::max(n, dv) * step_bytes;
   f.l0c = m * std::max(n, dv) * 4;
   const std::int64_t cores = device.num_vector_cores / device.num_cube_cores, rows = (m + cores - 1) / cores;
-  f.unified_buffer = rows * (n * (4 + e) + 2 * dv * 4 + 2 * 4);
+  f.unified_buffer = rows * (n * (4 + e) + 2 * (dv + 1) * 4);
   return f;
 }
 
@@ -96,7 +97,8 @@ SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, 
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
   const double cores = static_cast<double>(device.num_cube_cores), key_tiles = static_cast<double>(counts.key_tiles);
-  const double ctas = static_cast<double>(p.batch * p.nheads * ((p.seqlen_q + plan.tile_m - 1) / plan.tile_m));
+  const std::int64_t tiles = (p.seqlen_q + plan.tile_m - 1) / plan.tile_m;
+  const auto ctas = static_cast<double>(p.batch * p.nheads * tiles);
   const double exchanged = exchange_bytes(plan, device, counts.key_tiles);
   // a core works on one tile while the other kind works on the next
   const double in_flight = 2 * std::min(cores, ctas) * exchange_bytes(plan, device, 1);

@@ -102,19 +102,21 @@ Json occupancy_json(const SimulationReport& r) {
             limit("CTAs", o.by_ctas, 1, static_cast<double>(d.max_ctas_per_sm), "CTAs")}}};
 }
 
-/// Events as arrays, for there are thousands: [kind, slot, begin, end, query tile, key tile, batch, head].
+/// Of SM 0 alone. Events as arrays, for there are thousands: [kind, slot, begin, end, query tile, key tile, batch,
+/// head].
 Json timeline_json(const SimulationReport& r) {
   Json events = Json::array();
   for (const TimelineEvent& e : r.walk.timeline)
-    events.push_back({static_cast<int>(e.kind), e.slot, std::llround(e.begin), std::llround(e.end), e.q_tile,
-                      e.key_tile, e.batch, e.head});
+    if (e.sm == 0)
+      events.push_back({static_cast<int>(e.kind), e.slot, std::llround(e.begin), std::llround(e.end), e.q_tile,
+                        e.key_tile, e.batch, e.head});
   return {{"cycles", r.cycles},
           {"clock_hz", r.device.sm_clock_hz},
           {"slots", r.ctas_per_sm},
           {"key_tiles_per_event", r.walk.key_tiles_per_event},
           {"ctas", r.walk.ctas},
           {"num_sms", r.device.num_sms},
-          {"complete", r.walk.timeline.size() < r.walk_options.max_timeline_events && r.walk.simulated_fraction >= 1},
+          {"complete", events.size() < r.walk_options.max_timeline_events && r.walk.simulated_fraction >= 1},
           {"events", events}};
 }
 

@@ -38,6 +38,8 @@ class Walk {
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   std::int64_t next_task(Slot& slot);
+  void follow();
+  void record(const TimelineEvent& event);
   double noise() {  // uniform with the standard deviation asked for
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
     const double u = static_cast<double>(state_ >> 11) * 0x1p-53;
@@ -55,6 +57,7 @@ class Walk {
   std::uint64_t state_ = 1;
   std::int64_t next_task_ = 0;
   std::vector<TimelineEvent> timeline_;
+  std::vector<std::size_t> room_;                // of each SM's, events that may still be recorded
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
 };
@@ -90,9 +93,27 @@ void Walk::forget() {
   busy_ = end_ = steady_cycles_ = steady_tiles_ = 0;
 }
 
+void Walk::follow() {
+  constexpr std::int64_t followed = 4;
+  const int sms = static_cast<int>(device_.num_sms), clusters = std::max(1, sms / plan_.cluster);
+  const std::int64_t in_use = std::min<std::int64_t>(clusters, resolution_.tasks);
+  room_.assign(static_cast<std::size_t>(sms), 0);
+  for (std::int64_t i = 0; i < followed; ++i)
+    room_[static_cast<std::size_t>(schedule_.sm(static_cast<int>(i * in_use / followed)))] =
+        options_.max_timeline_events;
+}
+
+void Walk::record(const TimelineEvent& event) {
+  std::size_t& room = room_[static_cast<std::size_t>(event.sm)];
+  if (room == 0) return;
+  --room;
+  timeline_.push_back(event);
+}
+
 void Walk::simulate() {
   const auto sms = static_cast<int>(device_.num_sms);
   slots_.resize(static_cast<std::size_t>(schedule_.slots()));
+  follow();
   std::vector<int> active(static_cast<std::size_t>(sms), 0);
   using Event = std::pair<double, int>;  // when, and which slot
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
@@ -116,6 +137,7 @@ void Walk::simulate() {
     auto kind = TimelineEvent::Kind::start;
     const Task at = slot.at;
     int tile = 0;
+    const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
     if (slot.fresh) {
       slot.fresh = false;
@@ -125,8 +147,7 @@ void Walk::simulate() {
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk->last - slot.position);
       for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
       tile = slot.walk->tile(slot.position - 1);
-      const auto sharing = static_cast<std::size_t>(active[static_cast<std::size_t>(slot.sm)]);
-      cycles = tiles * options_.cycles_per_key_tile[sharing - 1] * noise();
+      cycles = tiles * options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] * noise();
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
@@ -142,8 +163,8 @@ void Walk::simulate() {
         steady_tiles_ = static_cast<double>(traffic_.count().key_tiles) - in_flight;
       }
     }
-    if (slot.sm == 0 && timeline_.size() < options_.max_timeline_events)
-      timeline_.push_back({kind, index / (sms / plan_.cluster), at.q_tile, tile, at.batch, at.head, now, now + cycles});
+    record(
+        {kind, slot.sm, index / (sms / plan_.cluster), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
     if (!leaves) events.emplace(now + cycles, index);
   }
 }

@@ -97,7 +97,8 @@ Command predict_command() {
         declare_plan_flags(flags);
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
-        flags.value("--trace", "FILE", "Write a trace for Perfetto: an SM's key tiles, and the unfused path beside it");
+        flags.value("--trace", "FILE",
+                    "Write a trace for Perfetto: SMs, warps, copies, and the unfused path beside them");
         flags.value("--html", "FILE",
                     "Write a page that shows it: bytes, roofline, banks, an SM over time; or a sweep's curves");
         flags.value("--sweep", "FIELD=VALUES",

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 namespace attest {
 namespace {
@@ -25,8 +28,17 @@ std::int64_t ns(const Json& us) { return std::llround(1000 * us.get<double>()); 
 std::vector<SimulationReport> reports() {
   return {report_of({2, 8, 8, 1024, 1024, 64, 64, Dtype::fp16, {}, Causal::bottom_right, -1, -1}, "attest", "a100"),
           report_of({1, 32, 8, 4096, 4096, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1}, "fa2", "h200"),
-          report_of({1, 32, 8, 1, 8192, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1}, "attest", "rtx4090")};
+          report_of({1, 32, 8, 1, 8192, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1}, "attest", "rtx4090"),
+          report_of({1, 16, 16, 4096, 4096, 128, 128, Dtype::bf16, {}, Causal::bottom_right, -1, -1}, "fa3", "h100"),
+          report_of({1, 16, 16, 2048, 2048, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1}, "fa3", "h100")};
 }
+
+constexpr int first_sm = 100;  // its process
+bool of_sm(const Json& e) { return e["ph"] == "X" && e["pid"].get<int>() >= first_sm; }
+bool on_tensor_pipe(const Json& e) { return e["name"] == "S = Q K^T" || e["name"] == "O += P V"; }
+/// Threads of a slot: CTAs, copies, then its warps.
+int slot_of(const Json& e) { return e["tid"].get<int>() / 100; }
+int row_of(const Json& e) { return e["tid"].get<int>() % 100 - 2; }
 
 TEST(Trace, TimesAscendAndSlicesOfAThreadNest) {
   for (const SimulationReport& r : reports()) {
@@ -49,7 +61,7 @@ TEST(Trace, TimesAscendAndSlicesOfAThreadNest) {
       around.push_back(end);
       deepest = std::max(deepest, static_cast<int>(around.size()));
     }
-    EXPECT_EQ(deepest, 3) << "a CTA, its key tiles, their phases";
+    EXPECT_EQ(deepest, 2) << "a CTA, its key tiles";
   }
 }
 
@@ -69,30 +81,117 @@ TEST(Trace, KernelsTakeThePredictedTimes) {
 }
 
 TEST(Trace, HoldsEveryEventOfTheTimeline) {
-  const SimulationReport r = reports()[0];
-  ASSERT_EQ(r.walk.key_tiles_per_event, 1);
-  std::size_t ctas = 0, tiles = 0, phases = 0, copies = 0, starts = 0;
-  for (const TimelineEvent& e : r.walk.timeline) {
-    starts += e.kind == TimelineEvent::Kind::start;
-    tiles += e.kind == TimelineEvent::Kind::key_tile;
+  for (const SimulationReport& r : reports()) {
+    SCOPED_TRACE(command_line(r.c));
+    ASSERT_EQ(r.walk.key_tiles_per_event, 1);
+    const std::size_t rows = r.plan.matrix_kind == MatrixKind::wgmma ? r.plan.num_warps / 4 : r.plan.num_warps;
+    std::size_t ctas = 0, tiles = 0, softmax = 0, tensor = 0, copies = 0, starts = 0;
+    std::set<int> followed, sms;
+    for (const TimelineEvent& e : r.walk.timeline) {
+      starts += e.kind == TimelineEvent::Kind::start;
+      tiles += e.kind == TimelineEvent::Kind::key_tile;
+      followed.insert(first_sm + e.sm);
+    }
+    std::size_t shown = 0;
+    std::int64_t end = 0;
+    const Json trace = Json::parse(trace_json(r).dump());
+    for (const Json& e : trace["traceEvents"]) {
+      if (e["ph"] == "X" && e["pid"] == 1) end = std::max(end, ns(e["ts"]) + ns(e["dur"]));
+      if (!of_sm(e)) continue;
+      sms.insert(e["pid"].get<int>());
+      const auto name = e["name"].get<std::string>();
+      ctas += name.starts_with(r.plan.cluster > 1 ? "Cluster: " : "CTA: ");
+      shown += name.starts_with("key tile ");
+      softmax += name == "softmax";
+      tensor += on_tensor_pipe(e);
+      copies += name.starts_with("K of ") || name.starts_with("V of ");
+      EXPECT_LE(ns(e["ts"]) + ns(e["dur"]), ns(r.time_us + 1e6 * r.device.launch_overhead_seconds));
+    }
+    EXPECT_EQ(followed.size(), 4U);
+    EXPECT_EQ(sms, followed);
+    EXPECT_GT(starts, 0U);
+    EXPECT_EQ(ctas, starts);
+    EXPECT_EQ(shown, tiles);
+    EXPECT_EQ(end, ns(r.time_us + 1e6 * r.device.launch_overhead_seconds)) << "the kernel takes its time";
+    const double until = trace["otherData"]["warps_and_copies_until_us"];
+    EXPECT_LE(until, end / 1e3);
+    if (softmax == tiles * rows) {
+      EXPECT_EQ(tensor, 2 * softmax);
+      EXPECT_EQ(copies, 2 * tiles);
+    } else {
+      EXPECT_GT(softmax, 30'000 / 3) << "left out for size alone";
+      EXPECT_LT(until, 0.99 * end / 1e3);
+    }
   }
-  std::size_t shown = 0;
-  std::int64_t end = 0;
-  for (const Json& e : events_of(r)) {
-    if (e["ph"] != "X" || e["pid"] != 1) continue;
-    const auto name = e["name"].get<std::string>();
-    ctas += name.starts_with("CTA: ");
-    shown += name.starts_with("key tile ");
-    phases += name == "softmax";
-    copies += name.starts_with("K and V of ");
-    end = std::max(end, ns(e["ts"]) + ns(e["dur"]));
+}
+
+TEST(Trace, NoTensorPipeGivesMoreThanItHas) {
+  for (const SimulationReport& r : reports()) {
+    SCOPED_TRACE(command_line(r.c));
+    const bool groups = r.plan.matrix_kind == MatrixKind::wgmma;
+    struct Use {
+      std::int64_t begin, end;
+    };
+    std::map<std::tuple<int, int, int>, std::vector<Use>> uses;  // by SM, slot and scheduler
+    double busy = 0;
+    const Json trace = trace_json(r);
+    for (const Json& e : trace["traceEvents"]) {
+      if (!of_sm(e) || !on_tensor_pipe(e)) continue;
+      const int scheduler = groups ? 0 : row_of(e) % 4;
+      ASSERT_GE(row_of(e), 0);
+      uses[{e["pid"], slot_of(e), scheduler}].push_back({ns(e["ts"]), ns(e["ts"]) + ns(e["dur"])});
+      if (scheduler == 0) busy += e["dur"].get<double>() / r.ctas_per_sm;
+    }
+    EXPECT_GE(uses.size(), 4U);
+    for (auto& [pipe, of_slot] : uses) {  // each slot has a part of it, which its warps take turns with
+      EXPECT_LT(std::get<1>(pipe), r.ctas_per_sm);
+      std::sort(of_slot.begin(), of_slot.end(), [](const Use& a, const Use& b) { return a.begin < b.begin; });
+      for (std::size_t i = 1; i < of_slot.size(); ++i) ASSERT_LE(of_slot[i - 1].end, of_slot[i].begin);
+    }
+    const double until = trace["otherData"]["warps_and_copies_until_us"].get<double>();
+    const double of_sms = busy / 4 / (until - 1e6 * r.device.launch_overhead_seconds);
+    if (r.plan.num_warps >= 4 && r.walk.ctas > 4 * r.device.num_sms) {  // else SMs differ
+      EXPECT_NEAR(of_sms / r.utilisation[0].fraction, 1, 0.1) << "as busy as predicted";
+    }
   }
-  EXPECT_GT(starts, 0U);
-  EXPECT_EQ(ctas, starts);
-  EXPECT_EQ(shown, tiles);
-  EXPECT_EQ(phases, tiles);
-  EXPECT_EQ(copies, tiles);
-  EXPECT_EQ(end, ns(r.time_us + 1e6 * r.device.launch_overhead_seconds)) << "nothing outlasts the kernel";
+}
+
+TEST(Trace, KeysArriveBeforeTheyAreUsedAndOneAfterTheOther) {
+  const std::vector<SimulationReport> all = reports();
+  EXPECT_EQ(all[4].plan.cluster, 2);
+  for (const SimulationReport& r : {all[3], all[4]}) {
+    SCOPED_TRACE(command_line(r.c));
+    ASSERT_EQ(r.plan.producer_warps, 4);
+    std::map<std::pair<int, int>, std::vector<std::int64_t>> arrived, used;  // by SM and slot
+    std::map<std::pair<int, int>, std::int64_t> free;
+    std::set<std::string> names;
+    for (const Json& e : events_of(r)) {
+      if (e["name"] == "thread_name") names.insert(e["args"]["name"]);
+      if (!of_sm(e)) continue;
+      const std::pair<int, int> slot{e["pid"], slot_of(e)};
+      const auto name = e["name"].get<std::string>();
+      if (name.starts_with("key tile ")) used[slot].push_back(ns(e["ts"]));
+      if (row_of(e) != -1) continue;
+      EXPECT_GE(ns(e["ts"]), free[slot]);
+      free[slot] = ns(e["ts"]) + ns(e["dur"]);
+      EXPECT_GT(ns(e["dur"]), 0);
+      if (name.starts_with("V of ")) arrived[slot].push_back(free[slot]);
+    }
+    EXPECT_GE(arrived.size(), 4U);
+    for (const auto& [slot, times] : arrived)
+      for (std::size_t i = 0; i < times.size(); ++i) ASSERT_LE(times[i], used[slot][i]);
+    EXPECT_TRUE(names.contains("slot 0: producer, 4 warps: bulk copies"));
+    EXPECT_TRUE(names.contains("slot 0: consumer warpgroup 1"));
+    EXPECT_EQ(names.contains("slot 0: clusters of 2 CTAs, the first on this SM"), r.plan.cluster == 2);
+  }
+}
+
+TEST(Trace, OfALargeCaseStaysBelowTenMegabytes) {
+  const SimulationReport r =
+      report_of({8, 64, 64, 16384, 16384, 64, 64, Dtype::fp16, {}, Causal::none, -1, -1}, "attest", "a100");
+  const std::string text = trace_json(r).dump();
+  EXPECT_GT(text.size(), 1'000'000U);
+  EXPECT_LT(text.size(), 10'000'000U);
 }
 
 TEST(Trace, CountersHoldTheBytesAndReturnToZero) {

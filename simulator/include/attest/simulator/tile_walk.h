@@ -25,16 +25,20 @@ struct TileWalkOptions {
   /// Dirty lines that are in L2 when a kernel starts and are not its own, written back as it displaces them: every
   /// launch under Nsight Compute on an H200 has them, with cold caches and with warm ones.
   std::int64_t dirty_bytes_at_start = 9 << 18;
+  /// Of each SM that is followed: four, spread evenly over those that have work.
   std::size_t max_timeline_events = 4096;
   /// One set of L2 in so many is simulated; 0 chooses by the work.
   int sampling = 0;
 };
 
-/// What a CTA slot of the SM that is followed did, from `begin` to `end` cycles.
+/// What a CTA slot of an SM that is followed did, from `begin` to `end` cycles. Of a cluster, the SM of its first CTA
+/// is followed, and `q_tile` is that CTA's.
 struct TimelineEvent {
   enum class Kind : std::uint8_t { start, key_tile, finish };
   Kind kind;
+  int sm = 0;
   int slot = 0;  // of the SM
+  int ctas = 1;  // that share it from `begin` on
   int q_tile = 0, key_tile = 0;
   std::int64_t batch = 0, head = 0;
   double begin = 0, end = 0;
@@ -52,7 +56,7 @@ struct TileWalk {
   double cycles = 0;            // from the first CTA's start to the last one's end
   double busy_fraction = 0;     // CTA slots in use, over that time
   std::int64_t ctas = 0, key_tiles = 0;
-  std::vector<TimelineEvent> timeline;  // of SM 0, as far as it was simulated, at most max_timeline_events
+  std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated
   int sampling = 1;  // one set in so many
   int key_tiles_per_event = 1;

@@ -159,7 +159,11 @@ TEST(Trace, NoTensorPipeGivesMoreThanItHas) {
 TEST(Trace, KeysArriveBeforeTheyAreUsedAndOneAfterTheOther) {
   const std::vector<SimulationReport> all = reports();
   EXPECT_EQ(all[4].plan.cluster, 2);
-  for (const SimulationReport& r : {all[3], all[4]}) {
+  Case narrow;  // with room for a third stage, which lets copies run two key tiles ahead
+  narrow.problem = {1, 16, 16, 2048, 2048, 64, 64, Dtype::bf16, {}, Causal::bottom_right, -1, -1};
+  KernelPlan ahead = plan_named("fa3", narrow, all[3].device);
+  ahead.stages = 3;
+  for (const SimulationReport& r : {all[3], all[4], simulate(narrow, ahead, all[3].device)}) {
     SCOPED_TRACE(command_line(r.c));
     ASSERT_EQ(r.plan.producer_warps, 4);
     std::map<std::pair<int, int>, std::vector<std::int64_t>> arrived, used;  // by SM and slot

@@ -23,8 +23,8 @@ Tensor inside_the_domain(const Case& c, const Tensor& bias) {
     const std::int64_t mine = bias.extents[0] == 1 ? 0 : b;
     for (std::int64_t h = 0; h < bias.extents[1]; ++h)
       for (std::int64_t i = 0; i < queries.rows(b); ++i)
-        std::copy_n(&bias.values[static_cast<std::size_t>(bias.index(mine, h, i, 0))], keys.rows(b),
-                    &poisoned.values[static_cast<std::size_t>(poisoned.index(mine, h, i, 0))]);
+        std::copy_n(bias.values.data() + bias.index(mine, h, i, 0), keys.rows(b),
+                    poisoned.values.data() + poisoned.index(mine, h, i, 0));
   }
   return poisoned;
 }

@@ -3,9 +3,11 @@
 
 namespace attest {
 
-/// One request in flight merges with another of the SM next to it: the share of the second one's bytes that still goes
-/// to L2, by how many cycles later it comes (measured on an H200 with two SMs of a TPC: requests of both together were
-/// .50, .61, .85, .875, .93, .99 of what was asked for; .50 up to 200 cycles where the line comes from DRAM).
+/// One request in flight merges with another: the share of the second one's bytes that still goes to L2, by how many
+/// cycles later it comes. A stand-in: this curve is an earlier measurement of two SMs of a TPC, and our own
+/// (docs/results/h200-l2.md, merge_pair) is steeper, .63 of both together at 50 cycles and 1.0 at 100 where L2 hits,
+/// and finds that any SMs of a GPC merge, at most four. A walk whose steps are key tiles does not know skews that
+/// small; with the steeper curve it would merge hardly anything.
 inline double second_request_share(double cycles_later, bool from_dram) {
   if (from_dram && cycles_later <= 200) return 0;
   constexpr double at[] = {0, 50, 100, 200, 400, 600}, share[] = {0, 0.22, 0.70, 0.75, 0.86, 0.98};

@@ -125,6 +125,13 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));
 }
 
+void compare_with_unfused(SimulationReport& r) {
+  r.unfused = unfused_cost(r.c.problem, r.device);
+  const double unfused_bytes = r.unfused.dram_read_bytes + r.unfused.dram_write_bytes;
+  r.hbm_reduction_vs_unfused = unfused_bytes == 0 ? 0 : 1 - (r.dram_read_bytes + r.dram_write_bytes) / unfused_bytes;
+  r.unfused_speedup = r.time_us == 0 ? 0 : r.unfused.time_us / (r.time_us + 1e6 * r.device.launch_overhead_seconds);
+}
+
 SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSpec& device, std::string_view plan_name,
                           const TileWalkOptions& effort) {
   const KernelPlan plan = with_features(given, c);
@@ -199,10 +206,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.utilisation = utilisation_of(r, demand);
   r.bound = bound_of(r.utilisation);
 
-  r.unfused = unfused_cost(p, device);
-  const double unfused_bytes = r.unfused.dram_read_bytes + r.unfused.dram_write_bytes;
-  r.hbm_reduction_vs_unfused = unfused_bytes == 0 ? 0 : 1 - (r.dram_read_bytes + r.dram_write_bytes) / unfused_bytes;
-  r.unfused_speedup = r.time_us == 0 ? 0 : r.unfused.time_us / (r.time_us + 1e6 * device.launch_overhead_seconds);
+  compare_with_unfused(r);
   r.hangs_on = estimates_behind(r);
   return r;
 }

@@ -144,10 +144,7 @@ SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, 
                                         [](auto& a, auto& b) { return a.fraction < b.fraction; });
   r.bound = busiest == r.utilisation.end() ? "nothing to do" : std::string(busiest->resource);
 
-  r.unfused = unfused_cost(p, device);
-  const double unfused_bytes = r.unfused.dram_read_bytes + r.unfused.dram_write_bytes;
-  r.hbm_reduction_vs_unfused = unfused_bytes == 0 ? 0 : 1 - (r.dram_read_bytes + r.dram_write_bytes) / unfused_bytes;
-  r.unfused_speedup = r.time_us == 0 ? 0 : r.unfused.time_us / (r.time_us + 1e6 * device.launch_overhead_seconds);
+  compare_with_unfused(r);
   r.hangs_on = estimates_behind(device);
   return r;
 }

@@ -73,6 +73,9 @@ std::optional<std::string> unpredicted(const Case& c);
 SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
                           std::string_view plan_name = "", const TileWalkOptions& effort = {});
 
+/// Fills in the unfused path and the ratios to it, from the report's own case, device, DRAM bytes and time_us.
+void compare_with_unfused(SimulationReport& report);
+
 /// The plan of that name for a case on a device. Throws InvalidInput naming `plan`.
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device);
 

@@ -191,12 +191,13 @@ class Server {
 
 int serve_worker(const KernelByName& make_kernel) {
   const int socket = move_up(wire::socket_descriptor);
-  const int memory = move_up(wire::record_descriptor);
-  void* const shared = ::mmap(nullptr, sizeof(FlightRecord), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  void* const shared =
+      ::mmap(nullptr, sizeof(FlightRecord), PROT_READ | PROT_WRITE, MAP_SHARED, wire::record_descriptor, 0);
   if (shared == MAP_FAILED) {
     std::fputs("attest: a worker is started by attest only\n", stderr);
     return 2;
   }
+  ::close(wire::record_descriptor);  // the mapping stays, and no kernel writes to it through a descriptor
   settle();
   auto& record = *static_cast<FlightRecord*>(shared);
   set_flight_record(&record);

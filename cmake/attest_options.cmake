@@ -14,15 +14,19 @@ option(ATTEST_BUILD_BENCH "Build the benchmarks (needs Google Benchmark)" ON)
 
 add_library(attest_flags INTERFACE)
 # Never native: a binary built here must run on another machine.
-target_compile_options(attest_flags INTERFACE -march=x86-64-v3 -Wall -Wextra -Wshadow -Wno-unused-parameter
-                                              -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
+set(flags -march=x86-64-v3 -Wall -Wextra -Wshadow -Wno-unused-parameter
+          -Wno-restrict)  # false alarms on std::string (GCC bug 105651)
+list(JOIN flags "," host_flags)
+target_compile_options(attest_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${flags}>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=${host_flags}>")
 if(ATTEST_WERROR)
   target_compile_options(attest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>
                                                 $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(ATTEST_SANITIZE)
-  target_compile_options(attest_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
-                                                -fno-omit-frame-pointer)
+  target_compile_options(attest_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=undefined;-fno-omit-frame-pointer>")
   target_link_options(attest_flags INTERFACE -fsanitize=address,undefined)
 endif()
 

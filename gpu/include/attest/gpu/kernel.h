@@ -35,6 +35,13 @@ struct RunReport {
   std::vector<std::string> hazards;  // violated orderings by name, each once, with its count
 };
 
+/// A kernel can run nothing more in this process, such as after an illegal address on a GPU; what() says what happened.
+/// Who runs kernels in workers starts another one.
+class KernelLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -12,6 +12,12 @@ struct TensorRef {
   std::int64_t head_stride = 0;
 };
 
+/// A stretch of memory.
+struct MemoryRange {
+  void* begin = nullptr;
+  std::int64_t bytes = 0;
+};
+
 struct ForwardArgs {
   TensorRef q;           // [batch, seqlen_q, nheads, headdim]
   TensorRef k;           // [batch, seqlen_k, nheads_k, headdim]
@@ -35,6 +41,13 @@ struct ForwardArgs {
   const float* q_descale = nullptr;  // [batch, nheads_k]
   const float* k_descale = nullptr;
   const float* v_descale = nullptr;
+  const std::int32_t* document_ends = nullptr;  // [num_documents], running sums of the documents' lengths
+  std::int64_t num_documents = 0;
+
+  // All that the pointers above point into, with the poison around it, for a kernel that must take it elsewhere; none
+  // where the caller does not say.
+  const MemoryRange* memory = nullptr;
+  std::int64_t num_memory_ranges = 0;
 };
 
 /// The gradients' half: of `forward`, o and lse are read.

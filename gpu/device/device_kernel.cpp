@@ -1,0 +1,80 @@
+#include "attest/gpu/device_kernel.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "attest/gpu/cuda_error.h"
+#include "device_arena.h"
+
+namespace attest {
+namespace {
+
+template <class T>
+void take(const DeviceArena& arena, T*& pointer) {
+  pointer = static_cast<T*>(arena.on_device(pointer));
+}
+
+ForwardArgs on_device(const DeviceArena& arena, ForwardArgs args) {
+  for (TensorRef* tensor : {&args.q, &args.k, &args.v, &args.o}) take(arena, tensor->data);
+  take(arena, args.lse);
+  for (const std::int32_t** list :
+       {&args.cu_seqlens_q, &args.cu_seqlens_k, &args.seqused_k, &args.page_table, &args.document_ends})
+    take(arena, *list);
+  for (const float** list :
+       {&args.alibi_slopes, &args.sink, &args.bias, &args.q_descale, &args.k_descale, &args.v_descale})
+    take(arena, *list);
+  args.memory = nullptr;
+  args.num_memory_ranges = 0;
+  return args;
+}
+
+class DeviceKernel : public Kernel {
+ public:
+  explicit DeviceKernel(std::unique_ptr<DeviceForward> forward)
+      : limits_(open_device()), forward_(std::move(forward)), stream_(std::make_unique<Stream>()) {}
+
+  // A device that is lost takes nothing back: what it held goes with the process.
+  ~DeviceKernel() override = default;
+  const Capability& capability() const override { return forward_->capability(); }
+  Numerics numerics(const Case& c) const override { return forward_->numerics(c); }
+  std::optional<std::string> unsupported(const Case& c) const override { return forward_->unsupported(c, limits_); }
+
+  RunReport run(const Case& c, const ForwardArgs& args) override {
+    if (!lost_.empty()) throw KernelLost(lost_);
+    if (args.memory == nullptr) throw std::logic_error("DeviceKernel: the caller does not say what memory to mirror");
+    RunReport report;
+    try {
+      arena_.upload({args.memory, static_cast<std::size_t>(args.num_memory_ranges)},
+                    forward_->workspace_bytes(c, limits_), stream_->get());
+      forward_->launch(c, on_device(arena_, args), arena_.workspace(), stream_->get());
+      cuda_check_launch("a launch whose error its author did not look at");
+      arena_.start_download(stream_->get());
+      cuda_check(cudaStreamSynchronize(stream_->get()), "the kernel");
+    } catch (const CudaError& error) {
+      // An error that stays has taken the context with it; one that does not concerned this launch alone.
+      if (cudaDeviceSynchronize() == cudaSuccess) throw;
+      lost_ = error.what();
+      throw KernelLost(lost_);
+    }
+    if (const std::int64_t bytes = arena_.finish_download(); bytes > 0)
+      report.hazards.push_back(fmt::format("{} bytes of device memory changed beyond the tensors' margins", bytes));
+    return report;
+  }
+
+ private:
+  DeviceLimits limits_;
+  std::unique_ptr<DeviceForward> forward_;
+  std::unique_ptr<Stream> stream_;
+  DeviceArena arena_;
+  std::string lost_;  // what took the context, once something did
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_device_kernel(std::unique_ptr<DeviceForward> forward) {
+  return std::make_unique<DeviceKernel>(std::move(forward));
+}
+
+}  // namespace attest

@@ -2,83 +2,104 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <limits>
 
 namespace attest {
+namespace {
+
+constexpr int vector_ways = 16, way_bits = 5;
+
+}  // namespace
 
 L2Cache::L2Cache(int partitions, int sets, int ways, int dirty_ways)
     : partitions_(partitions),
       sets_per_partition_(sets),
       ways_(ways),
+      padded_ways_((ways + vector_ways - 1) / vector_ways * vector_ways),
       dirty_ways_(dirty_ways),
-      sets_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets)) {}
+      sets_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets)),
+      tags_(sets_.size() * static_cast<std::size_t>(padded_ways_)),
+      ages_(tags_.size(), std::numeric_limits<std::uint32_t>::max()),
+      dirty_sectors_(tags_.size()) {}
 
-int L2Cache::find(const Set& set, std::uint32_t tag) const {
-  // without an early exit, so that the compiler compares eight tags at a time; ways past `used` are left out below
+int L2Cache::find(std::size_t set, std::uint32_t tag) const {
+  // without an early exit, so that the compiler compares eight tags at a time
+  const std::uint32_t* tags = &tags_[first_way(set)];
   std::uint32_t hits = 0;
-  for (int i = 0; i < max_ways; ++i) hits |= static_cast<std::uint32_t>(set.tag[i] == tag) << i;
-  hits &= set.used == 32 ? ~0u : (1u << set.used) - 1;
+  for (int first = 0; first < padded_ways_; first += vector_ways) {
+    std::uint32_t part = 0;
+    for (int i = 0; i < vector_ways; ++i) part |= static_cast<std::uint32_t>(tags[first + i] == tag) << i;
+    hits |= part << first;
+  }
+  hits &= sets_[set].used;
   return hits == 0 ? -1 : std::countr_zero(hits);
 }
 
-void L2Cache::touch(Set& set, int at) {
-  const std::uint32_t tag = set.tag[at];
-  const std::uint8_t dirty = set.dirty_sectors[at];
-  const std::uint32_t first_to_go = set.first_to_go >> at & 1;
-  shift(set, at);
-  set.tag[0] = tag;
-  set.dirty_sectors[0] = dirty;
-  set.first_to_go |= first_to_go;
+/// 27 bits of a set's clock are more than any walk's accesses to one set.
+void L2Cache::touch(std::size_t set, int way) {
+  ages_[first_way(set) + static_cast<std::size_t>(way)] =
+      ++sets_[set].clock << way_bits | static_cast<std::uint32_t>(way);
 }
 
-void L2Cache::shift(Set& set, int count) {
-  std::memmove(&set.tag[1], &set.tag[0], static_cast<std::size_t>(count) * sizeof(set.tag[0]));
-  std::memmove(&set.dirty_sectors[1], &set.dirty_sectors[0], static_cast<std::size_t>(count));
-  const std::uint32_t moved = (2u << count) - 1;
-  set.first_to_go = (set.first_to_go & ~moved) | (set.first_to_go << 1 & moved);
-}
-
-void L2Cache::clean_oldest(Set& set) {
-  for (int i = set.used - 1; i >= 0; --i) {
-    if (set.dirty_sectors[i] == 0) continue;
-    written_back_sectors_ += set.dirty_sectors[i];
-    set.dirty_sectors[i] = 0;
-    --set.dirty;
-    return;
+int L2Cache::oldest(std::size_t set, std::uint32_t ways) const {
+  const std::uint32_t* ages = &ages_[first_way(set)];
+  constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t least = never;
+  for (int first = 0; first < padded_ways_; first += vector_ways) {
+    const std::uint32_t part = ways >> first;
+    for (int i = 0; i < vector_ways; ++i) least = std::min(least, (part >> i & 1) != 0 ? ages[first + i] : never);
   }
+  return static_cast<int>(least & ((1u << way_bits) - 1));
 }
 
-void L2Cache::insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first) {
-  if (set.used < ways_) {
-    shift(set, set.used++);
+void L2Cache::clean(std::size_t set, int way) {
+  std::uint8_t& sectors = dirty_sectors_[first_way(set) + static_cast<std::size_t>(way)];
+  written_back_sectors_ += sectors;
+  sectors = 0;
+  sets_[set].dirty &= ~(1u << way);
+}
+
+void L2Cache::make_dirty(std::size_t set, int way, std::uint8_t sectors) {
+  std::uint8_t& dirty = dirty_sectors_[first_way(set) + static_cast<std::size_t>(way)];
+  dirty = std::max(dirty, sectors);
+  Set& s = sets_[set];
+  s.dirty |= 1u << way;
+  if (std::popcount(s.dirty) > dirty_ways_) clean(set, oldest(set, s.dirty));
+}
+
+void L2Cache::insert(std::size_t set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first) {
+  Set& s = sets_[set];
+  const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1;
+  int way = 0;
+  if (s.used != all) {
+    way = std::countr_one(s.used);
+  } else if (s.first_to_go != 0) {
+    way = oldest(set, s.first_to_go);
   } else {
-    const int oldest_to_go = std::bit_width(set.first_to_go) - 1;
-    if (oldest_to_go < 0 && evict_first) return;
-    const int victim = oldest_to_go >= 0 ? oldest_to_go : set.used - 1;
-    if (const std::uint8_t sectors = set.dirty_sectors[victim]; sectors != 0) {
-      written_back_sectors_ += sectors;
-      --set.dirty;
-    }
-    shift(set, victim);
+    if (evict_first) return;
+    way = oldest(set, all);
   }
-  set.tag[0] = tag;
-  set.dirty_sectors[0] = dirty_sectors;
-  set.first_to_go |= static_cast<std::uint32_t>(evict_first);
-  if (dirty_sectors != 0 && ++set.dirty > dirty_ways_) clean_oldest(set);
+  const std::uint32_t bit = 1u << way;
+  if ((s.dirty & bit) != 0) clean(set, way);
+  s.used |= bit;
+  s.first_to_go = evict_first ? s.first_to_go | bit : s.first_to_go & ~bit;
+  tags_[first_way(set) + static_cast<std::size_t>(way)] = tag;
+  touch(set, way);
+  if (dirty_sectors != 0) make_dirty(set, way, dirty_sectors);
 }
 
 L2Cache::Outcome L2Cache::read(const CachedLine& line, int side, bool evict_first) {
   const int near_side = partitions_ == 1 ? 0 : side;
-  Set& near_set = set(near_side, line.set);
-  if (const int at = find(near_set, line.tag); at >= 0) {
-    touch(near_set, at);
+  const std::size_t near_set = set(near_side, line.set);
+  if (const int way = find(near_set, line.tag); way >= 0) {
+    touch(near_set, way);
     return Outcome::near_hit;
   }
   Outcome outcome = Outcome::miss;
   if (near_side != line.home) {
-    Set& home_set = set(line.home, line.set);
-    if (const int at = find(home_set, line.tag); at >= 0) {
-      touch(home_set, at);
+    const std::size_t home_set = set(line.home, line.set);
+    if (const int way = find(home_set, line.tag); way >= 0) {
+      touch(home_set, way);
       outcome = Outcome::far_hit;
     } else {
       insert(home_set, line.tag, 0, evict_first);
@@ -89,40 +110,30 @@ L2Cache::Outcome L2Cache::read(const CachedLine& line, int side, bool evict_firs
 }
 
 void L2Cache::write(const CachedLine& line, int side) {
-  Set& home_set = set(line.home, line.set);
-  if (const int at = find(home_set, line.tag); at >= 0) {
-    touch(home_set, at);
-    std::uint8_t& dirty = home_set.dirty_sectors[0];
-    const bool was_dirty = dirty != 0;
-    dirty = std::max(dirty, line.sectors);
-    if (!was_dirty && ++home_set.dirty > dirty_ways_) clean_oldest(home_set);
+  const std::size_t home_set = set(line.home, line.set);
+  if (const int way = find(home_set, line.tag); way >= 0) {
+    touch(home_set, way);
+    make_dirty(home_set, way, line.sectors);
   } else {
     insert(home_set, line.tag, line.sectors, false);
   }
   if (partitions_ == 1) return;
+  const std::size_t other_set = set(1 - line.home, line.set);
+  const int copy = find(other_set, line.tag);
   if (side == line.home) {  // the other side's copy is stale now
-    Set& other = set(1 - line.home, line.set);
-    if (const int at = find(other, line.tag); at >= 0) {
-      std::copy(other.tag.begin() + at + 1, other.tag.begin() + other.used, other.tag.begin() + at);
-      std::copy(other.dirty_sectors.begin() + at + 1, other.dirty_sectors.begin() + other.used,
-                other.dirty_sectors.begin() + at);
-      const std::uint32_t below = (1u << at) - 1;
-      other.first_to_go = (other.first_to_go & below) | (other.first_to_go >> 1 & ~below);
-      --other.used;
-    }
-    return;
+    if (copy < 0) return;
+    const std::uint32_t kept = ~(1u << copy);
+    sets_[other_set].used &= kept, sets_[other_set].first_to_go &= kept;
+  } else if (copy >= 0) {
+    touch(other_set, copy);
+  } else {
+    insert(other_set, line.tag, 0, false);
   }
-  Set& near_set = set(side, line.set);
-  if (const int at = find(near_set, line.tag); at >= 0)
-    touch(near_set, at);
-  else
-    insert(near_set, line.tag, 0, false);
 }
 
 std::int64_t L2Cache::dirty_sectors() const {
   std::int64_t sectors = 0;
-  for (const Set& s : sets_)
-    for (int i = 0; i < s.used; ++i) sectors += s.dirty_sectors[i];
+  for (const std::uint8_t s : dirty_sectors_) sectors += s;
   return sectors;
 }
 

@@ -10,7 +10,6 @@
 // A read of a line that lives on the other side looks near, then crosses to the home side, then goes to DRAM, and fills
 // both. A near hit does not refresh the home copy.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -42,30 +41,33 @@ class L2Cache {
   std::int64_t dirty_sectors() const;
 
  private:
-  /// Ways most recent first. Tags apart from the rest, so that a search compares eight at a time.
+  /// What a set knows beside its ways' tags, ages and dirty sectors. A bit a way.
   struct Set {
-    std::array<std::uint32_t, max_ways> tag;
-    std::array<std::uint8_t, max_ways> dirty_sectors;  // 0: clean
-    std::uint32_t first_to_go = 0;                     // a bit a way
-    int used = 0;
-    int dirty = 0;
+    std::uint32_t used = 0, first_to_go = 0, dirty = 0;
+    std::uint32_t clock = 0;
   };
-  Set& set(int partition, int index) {
-    return sets_[static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) +
-                 static_cast<std::size_t>(index)];
+  std::size_t set(int partition, int index) const {
+    return static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) +
+           static_cast<std::size_t>(index);
   }
-  int find(const Set& set, std::uint32_t tag) const;
-  static void touch(Set& set, int at);
-  static void shift(Set& set, int count);  // the first `count` ways, by one, over the way after them
-  void insert(Set& set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
-  void clean_oldest(Set& set);
+  std::size_t first_way(std::size_t set) const { return set * static_cast<std::size_t>(padded_ways_); }
+  int find(std::size_t set, std::uint32_t tag) const;
+  void touch(std::size_t set, int way);
+  /// The least recently used way of those in `ways`, which is not 0.
+  int oldest(std::size_t set, std::uint32_t ways) const;
+  void insert(std::size_t set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
+  void make_dirty(std::size_t set, int way, std::uint8_t sectors);
+  void clean(std::size_t set, int way);
 
   int partitions_;
   int sets_per_partition_;
-  int ways_;
+  int ways_, padded_ways_;  // the latter: a whole number of vectors
   int dirty_ways_;
   std::int64_t written_back_sectors_ = 0;
   std::vector<Set> sets_;
+  std::vector<std::uint32_t> tags_;
+  std::vector<std::uint32_t> ages_;  // the set's clock when the way was last used, and the way in the lowest 5 bits
+  std::vector<std::uint8_t> dirty_sectors_;
 };
 
 }  // namespace attest

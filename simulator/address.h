@@ -1,5 +1,6 @@
 // Where a tensor's bytes lie in memory, and which of their cache lines a sampled L2 follows.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -59,10 +60,15 @@ class LineSampler {
       : partitions_(static_cast<int>(device.l2_partitions)),
         slices_(slices_of(device)),
         indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
-        sampled_(std::size_t{indices_} * slices_, -1) {
+        places_(places(slices_)),
+        sampled_(std::size_t{indices_} * slices_, -1),
+        kept_(indices_) {
     const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
-    for (std::size_t set = 0; set < sampled_.size(); ++set)
-      if (mix(set) <= keep_below) sampled_[set] = sets_++;
+    for (std::size_t set = 0; set < sampled_.size(); ++set) {
+      if (mix(set) > keep_below) continue;
+      sampled_[set] = sets_++;
+      kept_[set % indices_] |= std::uint64_t{1} << set / indices_;
+    }
     share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
   }
 
@@ -72,45 +78,59 @@ class LineSampler {
   /// Calls f(CachedLine) for each sampled line of bytes [first, last).
   template <class F>
   void for_lines(std::int64_t first, std::int64_t last, F&& f) const {
-    for (std::int64_t line = first / line_bytes; line * line_bytes < last; ++line) {
-      const std::int32_t set = sampled_[set_of(line)];
-      if (set < 0) continue;
-      const std::int64_t begin = first > line * line_bytes ? first : line * line_bytes;
-      const std::int64_t end = last < (line + 1) * line_bytes ? last : (line + 1) * line_bytes;
-      const std::int64_t sectors = (end + sector_bytes - 1) / sector_bytes - begin / sector_bytes;
-      f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
-                   home(line), static_cast<std::uint8_t>(sectors)});
+    const std::int64_t end_line = (last + line_bytes - 1) / line_bytes;
+    for (std::int64_t line = first / line_bytes; line < end_line;) {
+      const Region& region = region_of(line / region_lines);
+      const std::int64_t stop = std::min(end_line, (line / region_lines + 1) * region_lines);
+      for (; line < stop; ++line) {
+        const std::uint32_t slice = slice_of(region, line);
+        if ((kept_[region.index] >> slice & 1) == 0) continue;
+        const std::int32_t set = sampled_[std::size_t{slice} * indices_ + region.index];
+        const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
+        const std::int64_t sectors = (end + sector_bytes - 1) / sector_bytes - begin / sector_bytes;
+        f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
+                     home(line), static_cast<std::uint8_t>(sectors)});
+      }
     }
   }
 
  private:
   static constexpr std::int64_t region_lines = 64;
 
-  std::size_t set_of(std::int64_t line) const {
+  /// What the lines of a region have in common.
+  struct Region {
+    const std::uint8_t* places;  // slice of each of its lines before the turn
+    std::uint32_t turn, index;   // by how many slices they are turned, and the set within a slice
+  };
+  /// Rows that follow each other often lie in one region: the last one is kept.
+  const Region& region_of(std::int64_t at) const {
+    if (at == region_at_) return region_;
+    region_at_ = at;
     // 32 bits of regions are 32 TiB, and their divisions are twice as fast
-    const auto region = static_cast<std::uint32_t>(line / region_lines), round = region / indices_;
+    const auto region = static_cast<std::uint32_t>(at), round = region / indices_;
     const std::uint64_t turn = mix(region);
-    const std::uint32_t place = order(turn)[line % region_lines] * slices_ / region_lines;
     const std::uint32_t doubled = (turn >> 16 & 1) != 0 ? round : static_cast<std::uint32_t>(turn >> 8 & 63);
-    const auto slice = static_cast<std::uint32_t>((place + (turn >> 32) * 3 + doubled) % slices_);
     const auto of_round = static_cast<std::uint32_t>(mix(round) >> 40);
-    const auto index =
-        static_cast<std::uint32_t>((std::uint64_t{region} * strides[of_round % 8] + of_round) % indices_);
-    return std::size_t{slice} * indices_ + index;
+    region_ = {places_[turn & 255].data(), static_cast<std::uint32_t>(((turn >> 32) * 3 + doubled) % slices_),
+               static_cast<std::uint32_t>((std::uint64_t{region} * strides[of_round % 8] + of_round) % indices_)};
+    return region_;
+  }
+  std::uint32_t slice_of(const Region& region, std::int64_t line) const {
+    const std::uint32_t turned = region.places[line % region_lines] + region.turn;
+    return turned < slices_ ? turned : turned - slices_;
   }
   static constexpr std::array<std::uint32_t, 8> strides{1, 3, 7, 11, 13, 17, 19, 23};
-  /// One of 256 permutations of 0 to 63.
-  static const std::uint8_t* order(std::uint64_t which) {
-    static const auto table = [] {
-      std::array<std::array<std::uint8_t, region_lines>, 256> t{};
-      std::uint64_t state = 0;
-      for (auto& p : t) {
-        for (std::size_t i = 0; i < p.size(); ++i) p[i] = static_cast<std::uint8_t>(i);
-        for (std::size_t i = p.size() - 1; i > 0; --i) std::swap(p[i], p[mix(++state) % (i + 1)]);
-      }
-      return t;
-    }();
-    return table[which & 255].data();
+  /// The slices of lines 0 to 63 in 256 permutations of them.
+  using Places = std::array<std::array<std::uint8_t, region_lines>, 256>;
+  static Places places(std::uint32_t slices) {
+    Places t{};
+    std::uint64_t state = 0;
+    for (auto& p : t) {
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] = static_cast<std::uint8_t>(i);
+      for (std::size_t i = p.size() - 1; i > 0; --i) std::swap(p[i], p[mix(++state) % (i + 1)]);
+      for (std::uint8_t& place : p) place = static_cast<std::uint8_t>(place * slices / region_lines);
+    }
+    return t;
   }
   static int all_sets(const DeviceSpec& device) {  // of a partition
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
@@ -133,7 +153,11 @@ class LineSampler {
 
   int partitions_;
   std::uint32_t slices_, indices_;
+  Places places_;
   std::vector<std::int32_t> sampled_;  // number of a set among those that are kept, or -1
+  std::vector<std::uint64_t> kept_;    // by set in a slice: a bit a slice in which it is kept
+  mutable Region region_{};            // number region_at_
+  mutable std::int64_t region_at_ = -1;
   int sets_ = 0;
   double share_ = 1;
 };

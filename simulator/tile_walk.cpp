@@ -1,10 +1,9 @@
 #include "attest/simulator/tile_walk.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <utility>
 
+#include "event_queue.h"
 #include "traffic.h"
 
 namespace attest {
@@ -115,8 +114,7 @@ void Walk::simulate() {
   slots_.resize(static_cast<std::size_t>(schedule_.slots()));
   follow();
   std::vector<int> active(static_cast<std::size_t>(sms), 0);
-  using Event = std::pair<double, int>;  // when, and which slot
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
   const double in_flight = static_cast<double>(slots_.size() * static_cast<std::size_t>(plan_.cluster)) *
                            resolution_.key_tiles_per_event / 2;
@@ -127,11 +125,11 @@ void Walk::simulate() {
     if (task < 0) continue;
     start(slot, task);
     ++active[static_cast<std::size_t>(slot.sm)];
-    events.emplace(0.0, i);
+    events.set(i, 0);
   }
   while (!events.empty()) {
-    const auto [now, index] = events.top();
-    events.pop();
+    const int index = events.next();
+    const double now = events.time(index);
     Slot& slot = slots_[static_cast<std::size_t>(index)];
     double cycles = options_.cycles_per_cta / 2;
     auto kind = TimelineEvent::Kind::start;
@@ -165,7 +163,10 @@ void Walk::simulate() {
     }
     record(
         {kind, slot.sm, index / (sms / plan_.cluster), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
-    if (!leaves) events.emplace(now + cycles, index);
+    if (leaves)
+      events.remove(index);
+    else
+      events.set(index, now + cycles);
   }
 }
 

@@ -10,6 +10,8 @@
 // A read of a line that lives on the other side looks near, then crosses to the home side, then goes to DRAM, and fills
 // both. A near hit does not refresh the home copy.
 #pragma once
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -33,7 +35,13 @@ class L2Cache {
 
   /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, and take no
   /// other line's place.
-  Outcome read(const CachedLine& line, int side, bool evict_first = false);
+  Outcome read(const CachedLine& line, int side, bool evict_first = false) {
+    std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
+    const int way = find(near_set, line.tag);
+    if (way < 0) return read_beyond(near_set, line, side, evict_first);
+    touch(near_set, way);
+    return Outcome::near_hit;
+  }
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 
@@ -41,32 +49,53 @@ class L2Cache {
   std::int64_t dirty_sectors() const;
 
  private:
-  /// What a set knows beside its ways' tags, ages and dirty sectors. A bit a way.
-  struct Set {
-    std::uint32_t used = 0, first_to_go = 0, dirty = 0;
-    std::uint32_t clock = 0;
-  };
-  std::size_t set(int partition, int index) const {
-    return static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) +
-           static_cast<std::size_t>(index);
+  /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
+  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty.
+  enum Word : std::size_t { clock, used, first_to_go, dirty, num_words };
+  static constexpr std::size_t vector_ways = 16;
+  static constexpr int way_bits = 5;
+  std::uint32_t* set(int partition, int index) {
+    return &words_[(static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) +
+                    static_cast<std::size_t>(index)) *
+                   set_words_];
   }
-  std::size_t first_way(std::size_t set) const { return set * static_cast<std::size_t>(padded_ways_); }
-  int find(std::size_t set, std::uint32_t tag) const;
-  void touch(std::size_t set, int way);
+  std::uint32_t* ages(std::uint32_t* set) const { return set + padded_ways_; }
+  std::uint32_t& word(std::uint32_t* set, Word which) const { return set[2 * padded_ways_ + which]; }
+  std::uint8_t& dirty_sectors(const std::uint32_t* set, int way) {
+    const auto number = static_cast<std::size_t>(set - words_.data()) / set_words_;
+    return dirty_sectors_[number * padded_ways_ + static_cast<std::size_t>(way)];
+  }
+  int find(const std::uint32_t* set, std::uint32_t tag) const {
+    // without an early exit, so that the compiler compares eight tags at a time
+    std::uint32_t hits = 0;
+    for (std::size_t first = 0; first < padded_ways_; first += vector_ways) {
+      std::uint32_t part = 0;
+      for (std::size_t i = 0; i < vector_ways; ++i) part |= static_cast<std::uint32_t>(set[first + i] == tag) << i;
+      hits |= part << first;
+    }
+    hits &= set[2 * padded_ways_ + used];
+    return hits == 0 ? -1 : std::countr_zero(hits);
+  }
+  void touch(std::uint32_t* set, int way) const {
+    // 27 bits of a set's clock are more than any walk's accesses to one set
+    ages(set)[way] = ++word(set, clock) << way_bits | static_cast<std::uint32_t>(way);
+  }
+  /// A read that `near_set` does not have.
+  Outcome read_beyond(std::uint32_t* near_set, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
-  int oldest(std::size_t set, std::uint32_t ways) const;
-  void insert(std::size_t set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
-  void make_dirty(std::size_t set, int way, std::uint8_t sectors);
-  void clean(std::size_t set, int way);
+  int oldest(std::uint32_t* set, std::uint32_t ways) const;
+  void insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
+  void make_dirty(std::uint32_t* set, int way, std::uint8_t sectors);
+  void clean(std::uint32_t* set, int way);
 
   int partitions_;
   int sets_per_partition_;
-  int ways_, padded_ways_;  // the latter: a whole number of vectors
+  int ways_;
+  std::size_t padded_ways_;  // a whole number of vectors
+  std::size_t set_words_;
   int dirty_ways_;
   std::int64_t written_back_sectors_ = 0;
-  std::vector<Set> sets_;
-  std::vector<std::uint32_t> tags_;
-  std::vector<std::uint32_t> ages_;  // the set's clock when the way was last used, and the way in the lowest 5 bits
+  std::vector<std::uint32_t> words_;
   std::vector<std::uint8_t> dirty_sectors_;
 };
 

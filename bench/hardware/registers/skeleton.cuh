@@ -77,10 +77,10 @@ __device__ inline float lse_of(float maximum, float total, float scale_log2) {
   return total == 0 ? minus_infinity : (maximum * scale_log2 + log2_fast(total)) * 0.693147181f;
 }
 
-// One row's part of S in a lane, S[n][2 * half + i]: P in its place, O rescaled, maximum and sum brought up to date.
-template <int tile_n, int headdim_v>
-__device__ void softmax_row(float (&s)[tile_n / 8][4], float (&o)[headdim_v / 8][4], int half, float& maximum,
-                            float& sum, float scale_log2) {
+// One row's part of S in a lane, S[n][2 * half + i]: P in its place, maximum and sum brought up to date. Returns what O
+// is to be multiplied by.
+template <int tile_n>
+__device__ float softmax_scores(float (&s)[tile_n / 8][4], int half, float& maximum, float& sum, float scale_log2) {
   float largest = maximum;
 #pragma unroll
   for (int n = 0; n < tile_n / 8; ++n) largest = fmaxf(largest, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
@@ -96,6 +96,20 @@ __device__ void softmax_row(float (&s)[tile_n / 8][4], float (&o)[headdim_v / 8]
       s[n][2 * half + i] = exp2_fast(s[n][2 * half + i] * scale_log2 - shift);
       sum += s[n][2 * half + i];
     }
+  return factor;
+}
+// The same with O rescaled.
+template <int tile_n, int headdim_v>
+__device__ void softmax_row(float (&s)[tile_n / 8][4], float (&o)[headdim_v / 8][4], int half, float& maximum,
+                            float& sum, float scale_log2) {
+  const float factor = softmax_scores<tile_n>(s, half, maximum, sum, scale_log2);
 #pragma unroll
   for (int n = 0; n < headdim_v / 8; ++n) o[n][2 * half] *= factor, o[n][2 * half + 1] *= factor;
+}
+template <int headdim_v>
+__device__ void rescale(float (&o)[headdim_v / 8][4], const float (&factor)[2]) {
+#pragma unroll
+  for (int n = 0; n < headdim_v / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) o[n][i] *= factor[i / 2];
 }

@@ -30,7 +30,7 @@ std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& le
     const int q_rows = std::min(plan.tile_m, lengths.seqlen_q - t * plan.tile_m);
     if (q_rows <= 0) break;
     for (int split = 0; split < grid.splits; ++split) {
-      const KeyWalk& walk = grid.walk(lengths, t, split);
+      const KeyWalk walk = grid.walk(lengths, t, split);
       const TileRange& range = walk.range;
       // the tile of the last keys, which may lack some, is the first in descending order
       const int top = walk.order == KeyOrder::descending ? 0 : range.size() - 1;
@@ -61,17 +61,37 @@ Work unmasked(const KernelPlan& plan, const CtaShape& s, int key_tiles) {
   return work;
 }
 
-Counts count_shape(Counter& counter, const KernelPlan& plan, const CtaShape& s) {
-  const int direct = 2 * plan.stages + 2;  // the pipeline's start and end, and a period between them
-  if (s.key_tiles <= direct + plan.stages) return counter.count(unmasked(plan, s, s.key_tiles));
-  const int base = direct + (s.key_tiles - direct) % plan.stages;
-  const Counts shorter = counter.count(unmasked(plan, s, base));
-  Counts period = counter.count(unmasked(plan, s, base + plan.stages));
-  period += shorter * -1;
-  Counts total = shorter;
-  total += period * ((s.key_tiles - base) / plan.stages);
-  return total;
-}
+/// Counts CTAs of heads that start at the same bytes of a line. Shapes that differ in whole periods of key tiles share
+/// their programs, whichever length they come from.
+class ShapeCounter {
+ public:
+  ShapeCounter(const KernelPlan& plan, const GlobalLayout& layout) : plan_(plan), counter_(plan, layout) {}
+
+  Counts count(const CtaShape& s) {
+    const int direct = 2 * plan_.stages + 2;  // the pipeline's start and end, and a period between them
+    if (s.key_tiles <= direct + plan_.stages) return recorded(s);
+    CtaShape base = s;
+    base.key_tiles = direct + (s.key_tiles - direct) % plan_.stages;
+    Counts total = recorded(base);
+    CtaShape longer = base;
+    longer.key_tiles += plan_.stages;
+    Counts period = recorded(longer);
+    period += total * -1;
+    total += period * ((s.key_tiles - base.key_tiles) / plan_.stages);
+    return total;
+  }
+
+ private:
+  const Counts& recorded(const CtaShape& s) {
+    const auto [at, is_new] = seen_.try_emplace(s);
+    if (is_new) at->second = counter_.count(unmasked(plan_, s, s.key_tiles));
+    return at->second;
+  }
+
+  const KernelPlan& plan_;
+  Counter counter_;
+  std::map<CtaShape, Counts> seen_;
+};
 
 /// Where the rows of a head start within a line, by operand, and how many heads of a class of lengths start there.
 using Bases = std::map<std::array<std::int64_t, 4>, std::int64_t>;
@@ -113,13 +133,14 @@ Counts count_case(const Case& c, const KernelPlan& plan) {
   layout.row_stride_bytes = {grid.q.row_stride, grid.k.row_stride, grid.v.row_stride, grid.o.row_stride};
   const std::vector<Bases> starts = bases(grid);
   Counts total;
+  std::map<Bases::key_type, ShapeCounter> counters;
   for (std::size_t i = 0; i < grid.classes.size(); ++i) {
     const auto shapes = shapes_of_head(grid, grid.classes[i]);
     for (const auto& [base, heads] : starts[i]) {
       layout.base = base;
-      Counter counter(plan, layout);
+      ShapeCounter& counter = counters.try_emplace(base, plan, layout).first->second;
       for (const auto& [shape, alike] : shapes) {
-        Counts counts = count_shape(counter, plan, shape) * (alike.ctas * heads);
+        Counts counts = counter.count(shape) * (alike.ctas * heads);
         counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these
         total += counts;
       }

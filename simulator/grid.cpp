@@ -38,11 +38,11 @@ std::vector<std::int64_t> first_rows(const std::vector<std::int64_t>& lengths, s
 
 }  // namespace
 
-Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan), splits(a_plan.num_splits) {
+Grid::Grid(const Case& c, const KernelPlan& a_plan)
+    : p(c.problem), plan(a_plan), splits(a_plan.num_splits), lengths_(p) {
   const int e = plan.element_bytes;
-  const LengthArrays lengths(p);
-  const Launch launch = make_launch(p, lengths.document_ends);
-  const ForwardArgs args = lengths.args();
+  const Launch launch = make_launch(p, lengths_.document_ends);
+  const ForwardArgs args = lengths_.args();
   q_tiles = num_q_tiles(plan, p);
 
   // batch entries by their lengths
@@ -53,17 +53,7 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan) : p(c.problem), plan(a_plan)
     const Work work = make_work(launch, args, b, 0, 0);
     keys.push_back(work.seqlen_k);
     const auto [at, is_new] = known.try_emplace({work.seqlen_q, work.seqlen_k}, static_cast<int>(classes.size()));
-    if (is_new) {
-      LengthClass added{work.seqlen_q, work.seqlen_k, 0, {}};
-      added.walks.reserve(static_cast<std::size_t>(std::int64_t{q_tiles} * splits));
-      for (int t = 0; t < q_tiles; ++t) {
-        for (int s = 0; s < splits; ++s) {
-          const Work tile = make_work(launch, args, b, t, s);
-          added.walks.push_back(plan.has_rows(tile) ? plan.walk(plan.range(tile), tile) : KeyWalk{});
-        }
-      }
-      classes.push_back(std::move(added));
-    }
+    if (is_new) classes.push_back({work.seqlen_q, work.seqlen_k, 0, work});
     classes[static_cast<std::size_t>(at->second)].entries += alike ? p.batch : 1;
     if (!alike) class_of.push_back(at->second);
   }
@@ -111,17 +101,17 @@ void Grid::add_class(const LengthClass& c) {
   const auto last_tile = (c.seqlen_k + plan.tile_n - 1) / plan.tile_n;
   std::vector<int> readers(static_cast<std::size_t>(last_tile + 1));  // of each key tile, less those of the one before
   double query_bytes = 0, again_bytes = 0, key_rows = 0, pairs = 0;
-  for (int t = 0; t < q_tiles; ++t) {
+  for (int t = 0; t * plan.tile_m < c.seqlen_q; ++t) {
     const auto tile_bytes = static_cast<double>(std::clamp(c.seqlen_q - t * plan.tile_m, 0, plan.tile_m)) *
                             static_cast<double>(q.row_bytes);
-    const TileRange& range = walk(c, t, 0).range;  // the splits share it
+    const TileRange range = walk(c, t, 0).range;  // the splits share it
     ++readers[static_cast<std::size_t>(range.begin)], --readers[static_cast<std::size_t>(range.end)];
     ++readers[static_cast<std::size_t>(range.prefix_begin)], --readers[static_cast<std::size_t>(range.prefix_end)];
     const double missing = range.size() == 0 ? 0 : std::max(0, range.end * plan.tile_n - c.seqlen_k);
     const double keys = static_cast<double>(range.size()) * plan.tile_n - missing;
     int parts = 0;
     for (int s = 0; s < splits; ++s) {
-      const KeyWalk& w = walk(c, t, s);
+      const KeyWalk w = walk(c, t, s);
       parts += w.first < w.last;
     }
     query_bytes += parts == 0 ? 0 : tile_bytes;
@@ -172,9 +162,14 @@ double Grid::key_tiles_a_cta() const {
 
 Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options) {
-  const double average = grid.key_tiles_a_cta();
+  double average = grid.key_tiles_a_cta();
   const auto tiles = static_cast<double>(grid.key_tiles), events = static_cast<double>(options.max_events);
   Resolution r;
+  // K and V that are many times L2 go through it alike, however many times that is
+  constexpr double times_l2 = 12;
+  const double tile_bytes = static_cast<double>(grid.plan.tile_n * grid.key_row_bytes());
+  r.key_tiles_a_cta = static_cast<int>(std::max(1.0, times_l2 * static_cast<double>(device.l2_bytes) / tile_bytes));
+  average = std::min(average, static_cast<double>(r.key_tiles_a_cta));
   // at least two waves of CTAs are simulated, if need be with several key tiles an event
   const double wanted = std::min(tiles, 2.0 * static_cast<double>(slots) * average);
   r.key_tiles_per_event = static_cast<int>(std::max(1.0, std::ceil(wanted / events)));

@@ -5,6 +5,7 @@
 
 #include "address.h"
 #include "attest/plan/kernel_plan.h"
+#include "attest/plan/launch.h"
 #include "attest/plan/work.h"
 #include "attest/problem/case.h"
 #include "attest/simulator/device.h"
@@ -12,11 +13,11 @@
 
 namespace attest {
 
-/// Batch entries of the same lengths, and their key tiles by (query tile, split).
+/// Batch entries of the same lengths.
 struct LengthClass {
   int seqlen_q = 0, seqlen_k = 0;
   std::int64_t entries = 0;
-  std::vector<KeyWalk> walks;
+  Work work;  // of one of their query tiles: the others differ in its number and split
 };
 
 /// Tensors start on 2 MiB pages, one after the other, as an allocator of large blocks places them. Pages of K and V
@@ -46,10 +47,13 @@ struct Grid {
   const LengthClass& entry(std::int64_t batch) const {
     return classes[class_of.empty() ? 0 : static_cast<std::size_t>(class_of[static_cast<std::size_t>(batch)])];
   }
-  const KeyWalk& walk(const LengthClass& lengths, int q_tile, int split) const {
-    return lengths.walks[static_cast<std::size_t>(std::int64_t{q_tile} * splits + split)];
+  /// Found anew each time: a batch of thousands of long lengths has millions of tiles.
+  KeyWalk walk(const LengthClass& lengths, int q_tile, int split) const {
+    Work work = lengths.work;
+    work.q_tile = q_tile, work.split = split;
+    return plan.has_rows(work) ? plan.walk(plan.range(work), work) : KeyWalk{};
   }
-  const KeyWalk& walk(std::int64_t batch, int q_tile, int split) const { return walk(entry(batch), q_tile, split); }
+  KeyWalk walk(std::int64_t batch, int q_tile, int split) const { return walk(entry(batch), q_tile, split); }
   std::int64_t rows(std::int64_t batch, int q_tile) const;  // queries that tile has
   double stored_bytes() const;                              // by all CTAs and combine(), spill included
   double key_tiles_a_cta() const;
@@ -65,6 +69,7 @@ struct Grid {
 
  private:
   void add_class(const LengthClass& c);
+  const LengthArrays lengths_;                   // the works point to its documents
   std::vector<std::int64_t> first_q_, first_k_;  // rows, where entries follow each other without gaps
   std::int64_t total_q_ = 0;
 };
@@ -73,7 +78,8 @@ struct Grid {
 struct Resolution {
   int sampling = 1;  // one set of L2 in so many
   int key_tiles_per_event = 1;
-  std::int64_t tasks = 0;  // simulated, from the first
+  int key_tiles_a_cta = 0;  // simulated of each, from its first
+  std::int64_t tasks = 0;   // simulated, from the first
 };
 Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options);

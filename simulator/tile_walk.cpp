@@ -69,15 +69,16 @@ std::int64_t Walk::next_task(Slot& slot) {
 
 void Walk::start(Slot& slot, std::int64_t task) {
   slot.at = schedule_.task(task);
-  slot.walk = &grid_.walk(slot.at.batch, slot.at.q_tile, slot.at.split);
+  slot.walk = grid_.walk(slot.at.batch, slot.at.q_tile, slot.at.split);
   // of a cluster, the longest walk; they differ by a tile at most where a mask leaves clusters at all
   slot.rows = 0;
   for (int t = slot.at.q_tile; t < std::min(slot.at.q_tile + plan_.cluster, grid_.q_tiles); ++t) {
     slot.rows += grid_.rows(slot.at.batch, t);
-    const KeyWalk& walk = grid_.walk(slot.at.batch, t, slot.at.split);
-    if (walk.last - walk.first > slot.walk->last - slot.walk->first) slot.walk = &walk;
+    const KeyWalk walk = grid_.walk(slot.at.batch, t, slot.at.split);
+    if (walk.last - walk.first > slot.walk.last - slot.walk.first) slot.walk = walk;
   }
-  slot.position = slot.walk->first;
+  slot.walk.last = std::min<std::int64_t>(slot.walk.last, slot.walk.first + resolution_.key_tiles_a_cta);
+  slot.position = slot.walk.first;
   slot.fresh = true;
   traffic_.place(slot);
 }
@@ -140,11 +141,11 @@ void Walk::simulate() {
     if (slot.fresh) {
       slot.fresh = false;
       traffic_.begin(slot, now);
-    } else if (slot.position < slot.walk->last) {
+    } else if (slot.position < slot.walk.last) {
       kind = TimelineEvent::Kind::key_tile;
-      const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk->last - slot.position);
+      const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
       for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
-      tile = slot.walk->tile(slot.position - 1);
+      tile = slot.walk.tile(slot.position - 1);
       cycles = tiles * options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] * noise();
     } else {
       kind = TimelineEvent::Kind::finish;

@@ -36,7 +36,7 @@ void Traffic::place(Slot& slot) {
 }
 
 void Traffic::begin(Slot& slot, double now) {
-  if (producer_runs_ahead() && slot.position < slot.walk->last) read_keys(slot, slot.walk->tile(slot.position), now);
+  if (producer_runs_ahead() && slot.position < slot.walk.last) read_keys(slot, slot.walk.tile(slot.position), now);
   read_query(slot);
 }
 
@@ -49,7 +49,7 @@ void Traffic::call_again() {
 }
 
 void Traffic::read_query(const Slot& slot) {
-  if (slot.walk->first >= slot.walk->last) return;
+  if (slot.walk.first >= slot.walk.last) return;
   const auto bytes = static_cast<double>(slot.rows * grid_.q.row_bytes);
   count_.l2_read_bytes += bytes;
   count_.sm_read_bytes += bytes;
@@ -127,7 +127,7 @@ void Traffic::read_bias(const Slot& slot, int tile) {
 }
 
 void Traffic::step(Slot& slot, double now) {
-  const KeyWalk& walk = *slot.walk;
+  const KeyWalk& walk = slot.walk;
   const int tile = walk.tile(slot.position);
   if (!producer_runs_ahead())
     read_keys(slot, tile, now);

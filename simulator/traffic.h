@@ -27,7 +27,7 @@ struct Slot {
   int sm = 0;
   int side = 0;
   int position = 0;  // in the walk
-  const KeyWalk* walk = nullptr;
+  KeyWalk walk;
   bool fresh = true;  // Q is yet to be read
   Task at{};
   std::int64_t rows = 0;  // queries of its tiles

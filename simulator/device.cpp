@@ -24,6 +24,7 @@ struct Field {
 
 // Limits are what the models can take, not what is plausible: zero bandwidth divides, 33 ways do not fit a set.
 constexpr Field fields[] = {
+    {"compute_capability", &DeviceSpec::compute_capability, 0, 999},
     {"num_sms", &DeviceSpec::num_sms, 1, 4096},
     {"sms_per_coalescer", &DeviceSpec::sms_per_coalescer, 1, 16},
     {"sm_clock_hz", &DeviceSpec::sm_clock_hz, 1e6, 1e11},

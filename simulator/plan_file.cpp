@@ -13,6 +13,7 @@
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
 #include "attest/simulator/report.h"
+#include "device_features.h"
 #include "json_reader.h"
 
 namespace attest {
@@ -104,11 +105,7 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
     for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
                                       std::pair{"spill_words_per_cta", plan.spill_words_per_cta}})
       if (words != 0) reader.refuse(name, fmt::format("{}", words), "needs known_registers beside it");
-  if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
-    reader.refuse("matrix_kind", "wgmma", fmt::format("is nothing that {} has", device.name));
-  if (device.kind == DeviceKind::gpu && plan.cluster > device.num_sms)
-    reader.refuse("cluster", fmt::format("{}", plan.cluster),
-                  fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name));
+  if (const auto lacking = lacking_feature(plan, device)) reader.refuse(lacking->field, lacking->value, lacking->limit);
   if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
     reader.refuse(
         "known_registers", fmt::format("{}", plan.known_registers),

@@ -21,8 +21,18 @@ constexpr int least_other = 30;
 // which rescales O, and what goes there is something else.
 constexpr int softmax_below_scores = 20;
 
-// What the kernels that were seen leave a producer warpgroup, which only issues copies.
-constexpr int producer_registers = 24;
+// sm_90's compiler does not give up what it keeps for a head's steps where K and V have one slot each, and K's is
+// filled again while S is live: it parks it.
+constexpr int compiler_that_parks = 90;
+
+// wgmma, read off bench/hardware/registers/sm90_skeleton.cu. Beside what is held consumers keep 24 words; one that
+// lacks a word has it stored and loaded twice, and with P in shared memory the smaller accumulators make way
+// altogether.
+constexpr int least_other_wgmma = 24;
+// One wgmma's operands beside its accumulators, descriptors and addresses among them, and P where it is in registers.
+constexpr int operands_of_wgmma = 26, operands_of_p = 4;
+// Producers only issue copies, and a ring of slots and tiles from a counter are what fills their registers.
+constexpr int producer_registers = 24, least_of_dynamic_producer = 26;
 
 [[noreturn]] void refuse_few(const KernelPlan& plan, const DeviceSpec& device) {
   throw InvalidInput(
@@ -38,15 +48,28 @@ int launch_limit(const KernelPlan& plan, const DeviceSpec& device, const LaunchB
   return std::min(static_cast<int>(device.registers_per_thread_max), by_launch);
 }
 
-/// Those of a thread that computes: with producers beside it setmaxnreg moves theirs over, 24/240 and 24/160 for two
-/// and three consumer warpgroups.
-int compute_limit(const KernelPlan& plan, const DeviceSpec& device, const LaunchBounds& bounds) {
-  if (plan.producer_warps == 0) return launch_limit(plan, device, bounds);
-  const std::int64_t share = device.registers_per_sm / std::max(1, bounds.min_ctas_per_sm);
-  const std::int64_t left = share - std::int64_t{plan.producer_warps} * 32 * producer_registers;
-  const auto limit = static_cast<int>(left / (std::int64_t{plan.num_warps} * 32) / 8 * 8);
-  if (limit < 8) refuse_few(plan, device);
-  return std::min(static_cast<int>(device.registers_per_thread_max / 8 * 8), limit);
+/// Those of a thread that computes, and of one that copies: with producers setmaxnreg moves theirs over, which leaves
+/// 24/240 and 32/160 of the launch's 168 and 128 for two and three consumer warpgroups.
+void share(const KernelPlan& plan, const DeviceSpec& device, const LaunchBounds& bounds, RegisterEstimate& r) {
+  const std::int64_t launch = launch_limit(plan, device, bounds), most = device.registers_per_thread_max;
+  r.limit = static_cast<int>(launch);
+  if (plan.producer_warps == 0) return;
+  const std::int64_t pool = (launch + 7) / 8 * 8 * plan.warps();  // of a lane in each warp
+  const std::int64_t left = (pool - std::int64_t{producer_registers} * plan.producer_warps) / plan.num_warps / 8 * 8;
+  if (left < 8) refuse_few(plan, device);
+  r.limit = static_cast<int>(std::min(most, left));
+  const std::int64_t taken = (std::int64_t{r.limit} + 7) / 8 * 8 * plan.num_warps;
+  r.producer_limit = static_cast<int>(std::min(most, (pool - taken) / plan.producer_warps / 8 * 8));
+}
+
+/// setmaxnreg comes after the launch, whose share each instruction must fit.
+void refuse_wide_wgmma(const KernelPlan& plan, const RegisterEstimate& r, int launch) {
+  const int products = r.output + (plan.p_in_smem ? 0 : operands_of_p);
+  const int needed = std::max(r.scores, products) + operands_of_wgmma;
+  if (needed > launch)
+    throw InvalidInput("tile_m", fmt::format("{}", plan.tile_m),
+                       fmt::format("launches {} threads of {} registers each, and one wgmma of {} columns needs {}",
+                                   plan.threads(), launch, 2 * std::max(r.scores, r.output), needed));
 }
 
 }  // namespace
@@ -73,18 +96,29 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
   }
   const int held = r.output + r.scores + r.query + r.rows + r.probabilities + r.copies;
   r.demand = held + r.other;
-  r.least = held + (fragments ? least_other : addresses_and_bounds);
-  r.limit = compute_limit(plan, device, bounds);
-
+  r.least = held + (fragments ? least_other : least_other_wgmma);
+  share(plan, device, bounds, r);
   // a launch gives every thread the same before setmaxnreg, and that is what its launch shows
-  r.registers_per_thread = plan.producer_warps == 0 ? std::min(r.demand, r.limit) : launch_limit(plan, device, bounds);
+  const int launch = launch_limit(plan, device, bounds);
+  r.registers_per_thread = plan.producer_warps == 0 ? std::min(r.demand, r.limit) : launch;
   const int over = std::max(0, r.least - r.limit);
-  r.stack_words = over + std::max(0, over - softmax_below_scores);
-  r.spill_words = 2 * r.stack_words;  // once for each of the two points
+  if (fragments) {
+    r.stack_words = over + std::max(0, over - softmax_below_scores);
+    r.spill_words = 2 * r.stack_words;  // once for each of the two points
+    if (plan.stages == 1 && device.compute_capability >= compiler_that_parks && over == 0)
+      r.parked_words = std::max(0, r.demand - keys_in_flight - r.limit);
+    r.stack_words = std::max(r.stack_words, r.parked_words);
+  } else {
+    if (plan.known_registers == 0) refuse_wide_wgmma(plan, r, launch);
+    r.stack_words = r.spill_words = over == 0 ? 0 : 2 * (plan.p_in_smem ? std::min(r.scores, r.output) : over);
+  }
+  if (plan.producer_warps > 0 && plan.persistence == Persistence::dynamic && plan.stages > 1)
+    r.producer_stack_words = std::max(0, least_of_dynamic_producer - r.producer_limit);
   if (plan.known_registers != 0) {
     r.known = true;
     r.registers_per_thread = plan.known_registers;
     r.spill_words = plan.spill_words_per_key_tile;
+    r.parked_words = plan.spill_words_per_cta;
   }
   return r;
 }

@@ -11,6 +11,7 @@
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
+#include "device_features.h"
 
 namespace attest {
 namespace {
@@ -36,11 +37,8 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
     throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
   if (const char* why = plan.invalid(); why != nullptr)
     throw InvalidInput("plan", "the plan", fmt::format("cannot exist: {}", why));
-  if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
-    throw InvalidInput("plan", "wgmma", fmt::format("is nothing that {} has", device.name));
-  if (device.kind == DeviceKind::gpu && plan.cluster > device.num_sms)
-    throw InvalidInput("plan", fmt::format("cluster {}", plan.cluster),
-                       fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name));
+  if (const auto lacking = lacking_feature(plan, device))
+    throw InvalidInput(lacking->field, lacking->value, lacking->limit);
   const Problem& p = c.problem;
   const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
     if (of_plan != of_case)
@@ -53,7 +51,9 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
 
 /// The plan with spill as the register estimate has it, for the models that only know plans.
 KernelPlan with_spill(KernelPlan plan, const RegisterEstimate& registers) {
-  if (!registers.known) plan.spill_words_per_key_tile = registers.spill_words;
+  if (registers.known) return plan;
+  plan.spill_words_per_key_tile = registers.spill_words;
+  plan.spill_words_per_cta = registers.parked_words;
   return plan;
 }
 

@@ -7,6 +7,7 @@
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
+#include "device_features.h"
 #include "tune_why.h"
 
 namespace attest {
@@ -20,14 +21,9 @@ SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
     skipped.detail = why;
     return skipped;
   }
-  if (plan.plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0) {
-    skipped.reason = "no wgmma";
-    skipped.detail = "matrix_kind wgmma is nothing that the device has";
-    return skipped;
-  }
-  if (device.kind == DeviceKind::gpu && plan.plan.cluster > device.num_sms) {
-    skipped.reason = "too few SMs";
-    skipped.detail = fmt::format("cluster {} is more than num_sms = {}", plan.plan.cluster, device.num_sms);
+  if (const auto lacking = lacking_feature(plan.plan, device)) {
+    skipped.reason = lacking->reason;
+    skipped.detail = fmt::format("{} {} {}", lacking->field, lacking->value, lacking->limit);
     return skipped;
   }
   if (device.kind == DeviceKind::gpu && plan.plan.smem_bytes() > device.smem_bytes_per_cta_max) {

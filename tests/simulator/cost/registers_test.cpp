@@ -123,17 +123,89 @@ TEST(Registers, AgreeWithTheCompilerOnSm80) {
   EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
 }
 
-// No mechanism was chosen by this file. Near the limit sm_90's compiler parks a few words where sm_80's does not: see
-// docs/simulator.md.
+// What sm_90's compiler parks was chosen from the rows that are not held back.
 TEST(Registers, AgreeWithTheCompilerOnSm90) {
   const Comparison c = compare("registers_sm90.csv", "h100");
   EXPECT_GE(c.all.rows, 80);
-  EXPECT_LT(c.all.registers / c.all.rows, 0.08);
+  for (const Errors* part : {&c.all, &c.looked_at, &c.kept_back}) {
+    EXPECT_LT(part->registers / part->rows, 0.08);
+    EXPECT_LE(part->wrong, part->rows / 20);
+  }
   EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
-  EXPECT_LE(c.elsewhere.wrong, c.elsewhere.rows / 20);
 }
 
-// By hand: (65536 - 128 * 24) / 256 and / 384, in steps of 8; 65536 / 384 at launch.
+/// A row of registers_sm90a.csv: a warp-specialised instantiation with wgmma. `refused_below` is what ptxas asks for
+/// where it compiles nothing.
+struct CompiledWgmma {
+  KernelPlan plan;
+  int registers = 0, stack_bytes = 0, refused_below = 0;
+};
+
+std::vector<CompiledWgmma> read_compiled_wgmma() {
+  std::ifstream in(ATTEST_MEASURED "/registers_sm90a.csv");
+  std::vector<CompiledWgmma> rows;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#' || line[0] == 'h') continue;
+    std::array<int, 12> x{};
+    std::stringstream cells(line);
+    std::string cell;
+    for (int& value : x) std::getline(cells, cell, ','), value = std::stoi(cell);
+    CompiledWgmma& row = rows.emplace_back();
+    row.plan = plan_of(x[0], x[1], x[2], x[1] / 16, x[3]);
+    row.plan.matrix_kind = MatrixKind::wgmma, row.plan.copy_kind = CopyKind::tma, row.plan.producer_warps = 4;
+    row.plan.p_in_smem = x[4] != 0;
+    row.plan.persistence = x[5] != 0 ? Persistence::dynamic : Persistence::static_stride;
+    row.registers = x[6], row.stack_bytes = x[7], row.refused_below = x[11];
+  }
+  return rows;
+}
+
+// The rows come in the order of a hash; the model was made when 450 of them were compiled, and the others came after.
+TEST(Registers, AgreeWithTheCompilerOnWarpSpecialisedWgmma) {
+  constexpr std::size_t looked_at = 450;
+  const DeviceSpec device = load_device("h100");
+  const std::vector<CompiledWgmma> rows = read_compiled_wgmma();
+  ASSERT_GE(rows.size(), looked_at + 60);
+  Errors parts[2];
+  int refused = 0;
+  fmt::print("headdim tile    stages P    order   | registers predicted | stack bytes predicted, of a producer\n");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const CompiledWgmma& row = rows[i];
+    const KernelPlan& p = row.plan;
+    RegisterEstimate e;
+    std::string refusal;
+    try {
+      e = estimate_registers(p, device);
+    } catch (const InvalidInput& error) {
+      refusal = error.what();
+    }
+    EXPECT_EQ(refusal.empty(), row.refused_below == 0) << refusal;
+    if (row.refused_below != 0) {
+      EXPECT_THAT(refusal, testing::HasSubstr(fmt::format("needs {}", row.refused_below)));
+      ++refused;
+      continue;
+    }
+    fmt::print("{:>7} {:>3}x{:<3} {:>6} {} {} | {:>9} {:>9} | {:>11} {:>9} {:>14}{}\n", p.headdim, p.tile_m, p.tile_n,
+               p.stages, p.p_in_smem ? "smem" : "regs", p.persistence == Persistence::dynamic ? "dynamic" : "static ",
+               row.registers, e.registers_per_thread, row.stack_bytes, 4 * e.stack_words, 4 * e.producer_stack_words,
+               i < looked_at ? "" : "  held back");
+    Compiled compared;
+    compared.registers = row.registers, compared.stack_bytes = row.stack_bytes;
+    e.stack_words += e.producer_stack_words;
+    parts[i < looked_at ? 0 : 1].add(compared, e);
+  }
+  parts[0].print("looked at");
+  parts[1].print("held back");
+  fmt::print("{} refused by ptxas and by us\n", refused);
+  for (const Errors& part : parts) {
+    EXPECT_LT(part.registers / part.rows, 0.01);
+    EXPECT_LE(part.wrong, part.rows / 20);
+    EXPECT_LT(part.stack_off / part.stack, 0.3);
+  }
+}
+
+// By hand: 65536 / 384 = 168 at launch, (3 * 168 - 24) / 2 for a consumer; 65536 / 512 = 128, (4 * 128 - 24) / 3 and
+// what is left of it for the producer.
 TEST(Registers, ProducersGiveTheirsToConsumers) {
   const DeviceSpec h100 = load_device("h100");
   KernelPlan plan = plan_of(128, 128, 128, 8, 2);

@@ -28,6 +28,7 @@ struct DeviceSpec {
   DeviceKind kind = DeviceKind::gpu;
 
   // ---- multiprocessors
+  std::int64_t compute_capability = 0;  // 10 * major + minor; 0: not a CUDA device
   std::int64_t num_sms = 0;
   std::int64_t sms_per_coalescer = 0;  // neighbours whose requests for the same lines merge on their way to L2
   double sm_clock_hz = 0;

@@ -23,11 +23,15 @@ struct RegisterEstimate {
   int least = 0;          // with as little of `other` as a compiler has been seen to make do with: beyond it, it spills
   int limit = 0;          // registers that the launch, or setmaxnreg, leaves a thread that computes
   int registers_per_thread = 0;
-  int stack_words = 0;  // a thread's local memory
-  int spill_words = 0;  // that a thread stores there in each key tile
-  bool known = false;   // registers and spill are the plan's own data, not estimated
+  int stack_words = 0;           // a thread's local memory
+  int spill_words = 0;           // that a thread stores there in each key tile
+  int parked_words = 0;          // that it stores there once and loads in each key tile
+  int producer_limit = 0;        // registers that setmaxnreg leaves a producer
+  int producer_stack_words = 0;  // of a producer's thread, of which one works
+  bool known = false;            // registers and spill are the plan's own data, not estimated
 };
-/// Throws InvalidInput naming `registers_per_sm` where a thread gets fewer than 8.
+/// Throws InvalidInput naming `registers_per_sm` where a thread gets fewer than 8, and `tile_m` where one wgmma alone
+/// has more operands than the launch leaves a thread.
 RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& device, const LaunchBounds& bounds = {});
 
 }  // namespace attest

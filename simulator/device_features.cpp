@@ -1,0 +1,43 @@
+#include "device_features.h"
+
+#include <fmt/format.h>
+
+namespace attest {
+
+std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const DeviceSpec& device) {
+  struct Need {
+    bool asked;
+    std::string_view field;
+    std::string value;
+    int compute_capability;
+    std::string_view reason;
+  };
+  const bool gpu = device.kind == DeviceKind::gpu;
+  // what is not a CUDA device may copy in its own way what cp.async stands for
+  const bool copies_async = plan.copy_kind == CopyKind::cp_async && gpu && device.compute_capability != 0;
+  const Need needs[] = {
+      {plan.matrix_kind == MatrixKind::wgmma, "matrix_kind", "wgmma", 90, "no wgmma"},
+      {plan.copy_kind == CopyKind::tma, "copy_kind", "tma", 90, "no TMA"},
+      {plan.cluster > 1, "cluster", fmt::format("{}", plan.cluster), 90, "no clusters"},
+      {plan.element_bytes == 1 && gpu, "element_bytes", "1", 89, "no 8-bit products"},
+      {copies_async, "copy_kind", "cp_async", 80, "no cp.async"},
+  };
+  for (const Need& need : needs) {
+    if (!need.asked || device.compute_capability >= need.compute_capability) continue;
+    const std::int64_t has = device.compute_capability;
+    return LackingFeature{need.field, need.value,
+                          fmt::format("needs compute capability {}.{}, and {} has {}", need.compute_capability / 10,
+                                      need.compute_capability % 10, device.name,
+                                      has == 0 ? "none" : fmt::format("{}.{}", has / 10, has % 10)),
+                          need.reason};
+  }
+  if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
+    return LackingFeature{"matrix_kind", "wgmma",
+                          fmt::format("needs wgmma_fma_per_clock_16bit, which is 0 of {}", device.name), "no wgmma"};
+  if (gpu && plan.cluster > device.num_sms)
+    return LackingFeature{"cluster", fmt::format("{}", plan.cluster),
+                          fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name), "too few SMs"};
+  return std::nullopt;
+}
+
+}  // namespace attest

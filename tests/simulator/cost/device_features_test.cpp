@@ -1,0 +1,103 @@
+#include "device_features.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "attest/problem/error.h"
+#include "attest/simulator/plan_file.h"
+#include "attest/simulator/report.h"
+
+namespace attest {
+namespace {
+
+KernelPlan copying_by_tma() {
+  KernelPlan plan;
+  plan.headdim = plan.headdim_v = 64;
+  plan.copy_kind = CopyKind::tma, plan.producer_warps = 4;
+  return plan;
+}
+
+// On both sides of 9.0, by every device that travels in the program.
+TEST(DeviceFeatures, TmaClustersAndWgmmaNeedHopper) {
+  KernelPlan clustered = copying_by_tma(), wgmma = copying_by_tma();
+  clustered.cluster = 2;
+  wgmma.matrix_kind = MatrixKind::wgmma;
+  for (const std::string& name : device_names()) {
+    const DeviceSpec device = load_device(name);
+    const bool hopper = device.compute_capability >= 90;
+    EXPECT_EQ(hopper, name == "h100" || name == "h200" || name == "b200") << name;
+    EXPECT_FALSE(lacking_feature(KernelPlan{}, device).has_value()) << name;
+    for (const auto& [plan, field, reason] :
+         {std::tuple{copying_by_tma(), "copy_kind", "no TMA"}, std::tuple{clustered, "copy_kind", "no TMA"},
+          std::tuple{wgmma, "matrix_kind", "no wgmma"}}) {
+      const auto lacking = lacking_feature(plan, device);
+      ASSERT_EQ(lacking.has_value(), !hopper) << name << " " << field;
+      if (!lacking) continue;
+      EXPECT_EQ(lacking->field, field);
+      EXPECT_EQ(lacking->reason, reason);
+      EXPECT_THAT(lacking->limit, testing::HasSubstr("needs compute capability 9.0, and " + name + " has"));
+    }
+  }
+}
+
+TEST(DeviceFeatures, EachHasItsFirstComputeCapability) {
+  DeviceSpec device = load_device("a100");
+  KernelPlan eight_bit, async;
+  eight_bit.element_bytes = 1;
+  device.compute_capability = 89;
+  EXPECT_FALSE(lacking_feature(eight_bit, device).has_value());
+  device.compute_capability = 87;
+  EXPECT_EQ(lacking_feature(eight_bit, device)->field, "element_bytes");
+  device.compute_capability = 80;
+  EXPECT_FALSE(lacking_feature(async, device).has_value());
+  device.compute_capability = 75;
+  EXPECT_EQ(lacking_feature(async, device)->value, "cp_async");
+  async.copy_kind = CopyKind::synchronous;
+  EXPECT_FALSE(lacking_feature(async, device).has_value());
+  device.compute_capability = 120;  // TMA without wgmma
+  EXPECT_FALSE(lacking_feature(copying_by_tma(), device).has_value());
+  KernelPlan wgmma = copying_by_tma();
+  wgmma.matrix_kind = MatrixKind::wgmma;
+  EXPECT_THAT(lacking_feature(wgmma, device)->limit, testing::HasSubstr("wgmma_fma_per_clock_16bit"));
+}
+
+TEST(DeviceFeatures, AClusterOfMoreThanAllSmsIsRefused) {
+  DeviceSpec device = load_device("h100");
+  KernelPlan plan = copying_by_tma();
+  plan.cluster = 16;
+  device.num_sms = 16;
+  EXPECT_FALSE(lacking_feature(plan, device).has_value());
+  device.num_sms = 15;
+  EXPECT_EQ(lacking_feature(plan, device)->reason, "too few SMs");
+}
+
+TEST(DeviceFeatures, PredictionsAndPlanFilesNameTheField) {
+  Case c;
+  c.problem.headdim = c.problem.headdim_v = 64;
+  c.problem.seqlen_q = c.problem.seqlen_k = 256;
+  const DeviceSpec a100 = load_device("a100");
+  const auto said = [](auto&& f) {
+    try {
+      f();
+    } catch (const InvalidInput& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  for (const std::string& message :
+       {said([&] { simulate(c, copying_by_tma(), a100); }), said([&] {
+          DescribedPlan plan = load_plan("attest", c, a100);
+          set_plan_fields(plan, std::vector<std::string>{"copy_kind=tma", "producer_warps=4"}, c, a100);
+        })}) {
+    EXPECT_THAT(message, testing::HasSubstr("copy_kind"));
+    EXPECT_THAT(message, testing::HasSubstr("tma"));
+    EXPECT_THAT(message, testing::HasSubstr("9.0, and a100 has 8.0"));
+  }
+}
+
+}  // namespace
+}  // namespace attest

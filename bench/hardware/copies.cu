@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "device.h"
+#include "pipes.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr int kTiles = 48;
+
+__device__ void wait_for(std::uint32_t barrier, int phase) {
+  unsigned done = 0;
+  while (done == 0)
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(phase)
+                 : "memory");
+}
+
+// A ring of `stages` tiles, each copied again as soon as it is there: by one bulk copy, or by all threads' cp.async.
+__global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int stages, const std::uint8_t* buffer,
+                                                     std::int64_t buffer_bytes, long long* cycles) {
+  extern __shared__ __align__(1024) std::uint8_t smem[];
+  __shared__ std::uint64_t barriers[8];
+  const auto bars = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers));
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem));
+  if (threadIdx.x < 8) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bars + threadIdx.x * 8));
+  __syncthreads();
+  const auto copy = [&](int tile) {
+    // SMs apart from each other
+    const std::int64_t at =
+        (static_cast<std::int64_t>(blockIdx.x) * kTiles + tile) * bytes % (buffer_bytes - bytes) / 1024 * 1024;
+    const std::uint32_t slot = to + tile % stages * bytes, bar = bars + tile % stages * 8;
+    if (bulk) {
+      if (threadIdx.x == 0) {
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes));
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(slot),
+            "l"(buffer + at), "r"(bytes), "r"(bar)
+            : "memory");
+      }
+    } else {
+      for (int i = threadIdx.x * 16; i < bytes; i += blockDim.x * 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slot + i), "l"(buffer + at + i));
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+  const long long began = clock64();
+  for (int t = 0; t < stages; ++t) copy(t);
+  for (int t = 0; t < kTiles; ++t) {
+    if (bulk)
+      wait_for(bars + t % stages * 8, t / stages & 1);
+    else if (stages == 1)
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+    else if (stages == 2)
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+    else
+      asm volatile("cp.async.wait_group 3;" ::: "memory");
+    __syncthreads();
+    if (t + stages < kTiles)
+      copy(t + stages);
+    else
+      asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+  const long long ended = clock64();
+  if (threadIdx.x == 0) cycles[blockIdx.x] = ended - began;
+}
+
+__global__ void probe_turn_over(std::uint8_t* buffer, std::int64_t bytes) {
+  for (std::int64_t i = (blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x) * 16; i < bytes;
+       i += static_cast<std::int64_t>(gridDim.x) * blockDim.x * 16)
+    *reinterpret_cast<uint4*>(buffer + i) = uint4{1, 2, 3, 4};
+}
+
+__global__ void probe_nothing(int wait_cycles, unsigned* sink) {
+  extern __shared__ std::uint8_t smem[];
+  const long long began = clock64();
+  while (clock64() - began < wait_cycles) {
+  }
+  if (wait_cycles < 0) *sink = smem[threadIdx.x];
+}
+
+}  // namespace
+
+void measure_copies(std::ostream& rows) {
+  const std::int64_t buffer_bytes = std::int64_t{1} << 30, other_bytes = std::int64_t{256} << 20;
+  const DeviceArray<std::uint8_t> buffer(buffer_bytes), other(other_bytes);
+  const DeviceArray<long long> cycles(256);
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  check(cudaFuncSetAttribute(probe_copy, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024));
+  for (const bool bulk : {true, false})
+    for (const int bytes : {4096, 16384, 32768, 45056})
+      for (const int stages : {1, 2, 4})
+        for (const int ctas : {1, sms})
+          for (const bool in_l2 : {true, false}) {
+            std::vector<double> all;
+            for (int repeat = 0; repeat < 4; ++repeat) {
+              if (!in_l2) probe_turn_over<<<1024, 256>>>(other.data(), other_bytes);
+              probe_copy<<<ctas, 128, 4 * 45056>>>(bulk, bytes, stages, buffer.data(),
+                                                   in_l2 ? std::int64_t{16} << 20 : buffer_bytes, cycles.data());
+              check(cudaGetLastError());
+              const std::vector<long long> each = cycles.download();
+              double sum = 0;
+              for (int i = 0; i < ctas; ++i) sum += static_cast<double>(each[i]);
+              if (repeat > 0) all.push_back(sum / ctas / kTiles);
+            }
+            std::sort(all.begin(), all.end());
+            rows << (bulk ? "bulk" : "cp_async") << ',' << bytes << ',' << stages << ',' << ctas << ','
+                 << (in_l2 ? "l2" : "dram") << ',' << all[1] << '\n';
+          }
+}
+
+void launch_nothing(std::ostream& rows) {
+  const DeviceArray<unsigned> sink(1);
+  check(cudaFuncSetAttribute(probe_nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 220 * 1024));
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  struct Shape {
+    int threads, smem, ctas_per_sm, cluster;
+  };
+  for (const Shape& s : {Shape{128, 65536, 2, 1}, Shape{128, 49152, 2, 1}, Shape{128, 49152, 4, 1},
+                         Shape{384, 216064, 1, 1}, Shape{384, 216064, 1, 2}, Shape{512, 150000, 1, 1}})
+    for (const int waves : {1, 2, 4, 8})
+      for (const int wait : {0, 2000, 8000}) {
+        // so much shared memory that no more CTAs fit an SM
+        const int smem = s.ctas_per_sm == 4 ? 49152 : s.ctas_per_sm == 2 ? std::max(s.smem, 80 * 1024) : s.smem;
+        cudaLaunchConfig_t config{};
+        config.gridDim = sms * s.ctas_per_sm * waves;
+        config.blockDim = s.threads;
+        config.dynamicSmemBytes = smem;
+        cudaLaunchAttribute cluster{};
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim.x = s.cluster, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+        config.attrs = &cluster;
+        config.numAttrs = 1;
+        check(cudaLaunchKernelEx(&config, probe_nothing, wait, sink.data()));
+        check(cudaDeviceSynchronize());
+        rows << s.threads << ',' << smem << ',' << s.ctas_per_sm << ',' << s.cluster << ',' << waves << ',' << wait
+             << '\n';
+      }
+}
+
+}  // namespace attest::hardware

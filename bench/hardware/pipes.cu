@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "device.h"
+#include "pipes.h"
+#include "wgmma.h"
+
+namespace attest::hardware {
+namespace {
+
+enum class Pipe { ex2, fma, add, max, select, pack, shuffle, mma_sync, ldmatrix, ldmatrix_trans };
+constexpr const char* kPipeNames[] = {"ex2",  "fma",     "add",      "max",      "select",
+                                      "pack", "shuffle", "mma_sync", "ldmatrix", "ldmatrix_trans"};
+constexpr int kRounds = 64;
+
+template <Pipe P, int Chains>
+__global__ void __launch_bounds__(512, 1) probe_pipe(float* sink, const float* start, long long* cycles) {
+  extern __shared__ __align__(128) std::uint8_t smem[];
+  const auto at =
+      static_cast<std::uint32_t>(__cvta_generic_to_shared(smem)) + threadIdx.x % 32 / 8 * 128 + (threadIdx.x % 8 * 144);
+  float x[Chains][4];
+  std::uint32_t u[Chains][4];
+  const float a = start[0], b = start[1];
+  for (int c = 0; c < Chains; ++c)
+    for (int i = 0; i < 4; ++i) x[c][i] = start[2] + static_cast<float>(threadIdx.x), u[c][i] = threadIdx.x * c + i;
+  __syncthreads();
+  const long long began = clock64();
+#pragma unroll 4
+  for (int round = 0; round < kRounds; ++round)
+#pragma unroll
+    for (int c = 0; c < Chains; ++c) {
+      if constexpr (P == Pipe::ex2) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x[c][0]));
+      if constexpr (P == Pipe::fma) asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x[c][0]) : "f"(a), "f"(b));
+      if constexpr (P == Pipe::add) asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x[c][0]) : "f"(a));
+      if constexpr (P == Pipe::max) asm volatile("max.f32 %0, %0, %1;" : "+f"(x[c][0]) : "f"(a));
+      if constexpr (P == Pipe::select)
+        asm volatile("{.reg .pred p; setp.gt.s32 p, %1, %2; selp.f32 %0, %0, %3, p;}"
+                     : "+f"(x[c][0])
+                     : "r"(u[c][0]), "r"(round), "f"(a));
+      if constexpr (P == Pipe::pack) asm volatile("cvt.rn.bf16x2.f32 %0, %1, %0;" : "+r"(u[c][0]) : "f"(a));
+      if constexpr (P == Pipe::shuffle) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(u[c][0]));
+      if constexpr (P == Pipe::mma_sync)
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%4,%5}, {%0,%1,%2,%3};"
+            : "+f"(x[c][0]), "+f"(x[c][1]), "+f"(x[c][2]), "+f"(x[c][3])
+            : "r"(u[0][0]), "r"(u[0][1]), "r"(u[0][2]), "r"(u[0][3]));
+      if constexpr (P == Pipe::ldmatrix)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(u[c][0]), "=r"(u[c][1]), "=r"(u[c][2]), "=r"(u[c][3])
+                     : "r"(at + (Chains == 1 ? u[c][0] & 16 : 0)));
+      if constexpr (P == Pipe::ldmatrix_trans)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(u[c][0]), "=r"(u[c][1]), "=r"(u[c][2]), "=r"(u[c][3])
+                     : "r"(at + (Chains == 1 ? u[c][0] & 16 : 0)));
+    }
+  float all = 0;
+  std::uint32_t bits = 0;
+  for (int c = 0; c < Chains; ++c)
+    for (int i = 0; i < 4; ++i) all += x[c][i], bits ^= u[c][i];
+  const long long ended = clock64();
+  sink[threadIdx.x] = all + __uint_as_float(bits);
+  if (threadIdx.x % 32 == 0) cycles[threadIdx.x / 32] = ended - began;
+}
+
+double longest_of_five(const DeviceArray<long long>& cycles, int used, const auto& launch) {
+  std::vector<double> all;
+  for (int i = 0; i < 5; ++i) {
+    launch();
+    check(cudaGetLastError());
+    const std::vector<long long> each = cycles.download();
+    all.push_back(static_cast<double>(*std::max_element(each.begin(), each.begin() + used)));
+  }
+  std::sort(all.begin(), all.end());
+  return all[2];
+}
+
+template <Pipe P, int Chains>
+void measure_pipe(std::ostream& rows) {
+  constexpr int smem = 8192;
+  const DeviceArray<float> sink(512), start(std::vector<float>{1.0F, 0.0F, 0.5F, 0.0F});
+  const DeviceArray<long long> cycles(16);
+  for (int warps = 1; warps <= 4; ++warps) {
+    const double t = longest_of_five(cycles, 4 * warps, [&] {
+      probe_pipe<P, Chains><<<1, 128 * warps, smem>>>(sink.data(), start.data(), cycles.data());
+    });
+    rows << kPipeNames[static_cast<int>(P)] << ',' << warps << ',' << Chains << ',' << t / (kRounds * Chains * warps)
+         << '\n';
+  }
+}
+
+template <int N, bool Registers, int Products>
+__global__ void __launch_bounds__(N > 128 ? 256 : 384, 1) probe_wgmma(float* sink, int rounds, long long* cycles) {
+  extern __shared__ __align__(1024) std::uint8_t smem[];
+  const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem));
+  const std::uint32_t a = base + threadIdx.x / 128 * 8192, b = base + 3 * 8192;
+  float d[N / 2];
+  std::uint32_t from[4] = {0, 0, 0, 0};
+  for (float& x : d) x = 0;
+  long long began = 0, ended = 0;
+  for (int round = 0; round < rounds; ++round) {
+    __syncthreads();
+    began = clock64();
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < Products; ++i) {
+      const std::uint64_t of_b = tile_descriptor(b + i % 4 * 32, 16);
+      if constexpr (Registers)
+        Wgmma<N, false>::multiply(d, from, of_b, 1);
+      else
+        Wgmma<N, false>::multiply(d, tile_descriptor(a + i % 4 * 32, 16), of_b, 1);
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    ended = clock64();
+  }
+  float all = 0;
+  for (const float x : d) all += x;
+  sink[threadIdx.x] = all;
+  if (threadIdx.x % 128 == 0) cycles[threadIdx.x / 128] = ended - began;
+}
+
+template <int N, bool Registers, int Products>
+void measure_products(std::ostream& rows) {
+  constexpr int smem = 3 * 8192 + N * 128 + 1024;
+  const auto kernel = probe_wgmma<N, Registers, Products>;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
+  const DeviceArray<float> sink(384);
+  const DeviceArray<long long> cycles(3);
+  for (int warpgroups = 1; warpgroups <= (N > 128 ? 2 : 3); ++warpgroups) {
+    const double t = longest_of_five(cycles, warpgroups,
+                                     [&] { kernel<<<1, warpgroups * 128, smem>>>(sink.data(), 3, cycles.data()); });
+    rows << N << ',' << (Registers ? "registers" : "smem") << ',' << warpgroups << ',' << Products << ',' << t << '\n';
+  }
+}
+
+template <int N, bool Registers>
+void measure_products(std::ostream& rows) {
+  measure_products<N, Registers, 4>(rows), measure_products<N, Registers, 8>(rows);
+  measure_products<N, Registers, Registers ? 16 : 32>(rows);
+}
+
+}  // namespace
+
+void measure_pipes(std::ostream& rows) {
+  measure_pipe<Pipe::ex2, 1>(rows), measure_pipe<Pipe::ex2, 16>(rows);
+  measure_pipe<Pipe::fma, 1>(rows), measure_pipe<Pipe::fma, 16>(rows);
+  measure_pipe<Pipe::add, 1>(rows), measure_pipe<Pipe::add, 16>(rows);
+  measure_pipe<Pipe::max, 1>(rows), measure_pipe<Pipe::max, 16>(rows);
+  measure_pipe<Pipe::select, 1>(rows), measure_pipe<Pipe::select, 16>(rows);
+  measure_pipe<Pipe::pack, 1>(rows), measure_pipe<Pipe::pack, 16>(rows);
+  measure_pipe<Pipe::shuffle, 1>(rows), measure_pipe<Pipe::shuffle, 16>(rows);
+  measure_pipe<Pipe::mma_sync, 1>(rows), measure_pipe<Pipe::mma_sync, 2>(rows), measure_pipe<Pipe::mma_sync, 8>(rows);
+  measure_pipe<Pipe::ldmatrix, 1>(rows), measure_pipe<Pipe::ldmatrix, 8>(rows);
+  measure_pipe<Pipe::ldmatrix_trans, 8>(rows);
+}
+
+void measure_wgmma(std::ostream& rows) {
+  measure_products<64, false>(rows), measure_products<64, true>(rows);
+  measure_products<96, false>(rows);
+  measure_products<128, false>(rows), measure_products<128, true>(rows);
+  measure_products<176, false>(rows), measure_products<192, false>(rows);
+}
+
+}  // namespace attest::hardware

@@ -1,0 +1,65 @@
+// Measures an SM's pipes, key tiles of attention, copies and launches: DIR/NAME.rows.csv for each experiment named, as
+// run.py expects it.
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "pipes.h"
+#include "step.h"
+
+namespace {
+
+using namespace attest::hardware;
+
+void measure_steps(std::ostream& rows) {
+  for (const StepRun& run : step_runs()) rows << run.name() << ',' << run_step(run).cycles << '\n';
+}
+
+void measure_moments(std::ostream& rows) {
+  for (const StepRun& run : step_runs()) {
+    if (run.parts != kWholeStep || !run.overlap) continue;
+    const StepTimes times = run_step(run);
+    for (std::size_t g = 0; g < times.moments.size(); ++g)
+      for (std::size_t t = 0; t < times.moments[g].size(); ++t) {
+        rows << run.name() << ',' << g << ',' << t;
+        for (const long long m : times.moments[g][t]) rows << ',' << m;
+        rows << '\n';
+      }
+  }
+}
+
+struct Experiment {
+  std::string name, columns;
+  std::function<void(std::ostream&)> run;
+};
+
+const Experiment experiments[] = {
+    {"pipes", "kind,warps_a_scheduler,chains,cycles", measure_pipes},
+    {"wgmma", "columns,a,warpgroups,products,cycles", measure_wgmma},
+    {"step", "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,cycles", measure_steps},
+    {"step_moments",
+     "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,warpgroup,tile,issued,scores,exponentials,output,end",
+     measure_moments},
+    {"copy", "kind,bytes,stages,sms,source,cycles", measure_copies},
+    {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    for (int i = 2; i < argc; ++i)
+      for (const Experiment& e : experiments) {
+        if (e.name != argv[i]) continue;
+        std::ofstream rows(std::string(argv[1]) + "/" + e.name + ".rows.csv");
+        rows << e.columns << '\n';
+        e.run(rows);
+      }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "sm_probe: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

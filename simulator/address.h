@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -41,15 +42,17 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 
 /// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact.
 ///
-/// Measured on an H200 (docs/results/h200-l2.md), cyclic reads of 24/26/28/30/32/34 MiB, the share that misses on later
-/// rounds: contiguous ranges 0/0/.00/.30/.70/.98, 4 KiB pages at random .23/.34/.45/.55/.65/.74 as under a random hash,
-/// 16 KiB at random .29/.38/.48/.57/.65/.72. That is a cache whose slices each get one or two of the 64 lines of 8 KiB,
-/// which have the same set in all of them. Which slices get two changes from round to round, for half of the regions in
-/// turn, for half at random, so that a set's lines of a contiguous range vary by one as its conflicts say:
+/// Measured on an H200 (docs/results/h200-l2.md), the share of cyclic reads that misses: a contiguous range conflicts
+/// only when the cache is full (0 at 28 MiB of 30, .70 at 32); scattered pages of 4 KiB as under a random hash (.23 at
+/// 24 MiB); chunks of 32 to 512 KiB more (.28 to .36); the first 6 of each 8 MiB, four times, in between (.10), and so
+/// do rows of a head with others between them (.11 to .20). So what fills sets evenly is a range of some MiB as a
+/// whole, and a part of it is a random half of them:
 ///
-///     region = line / 64, round = region / (sets / slices)
-///     set in a slice = a permutation of region mod (sets / slices), another one each round
-///     slice = a permutation of line mod 64, times slices / 64, turned by 3 * hash(region) + (round or another hash)
+///     region   64 lines, which have one place in every slice: one or two a slice (64 lines, 48 slices)
+///     block    8 regions, which share indices_ / 64 places in turn; the turn goes on from range to range
+///     range    64 blocks, 4 MiB: each has its own order in which blocks take their places
+///
+///     slice = a permutation of line mod 64, times slices / 64, turned by what the place has already had of regions
 ///
 /// TileWalk.TheHashOfSetsConflictsAsMeasured holds it to these.
 class LineSampler {
@@ -58,8 +61,9 @@ class LineSampler {
 
   LineSampler(const DeviceSpec& device, int sampling)
       : partitions_(static_cast<int>(device.l2_partitions)),
-        slices_(slices_of(device)),
+        slices_(static_cast<std::uint32_t>(device.l2_slices_per_partition)),
         indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
+        blocks_(std::min(64U, indices_ & (~indices_ + 1))),
         places_(places(slices_)),
         sampled_(std::size_t{indices_} * slices_, -1),
         kept_(indices_) {
@@ -96,6 +100,7 @@ class LineSampler {
 
  private:
   static constexpr std::int64_t region_lines = 64;
+  static constexpr std::uint32_t block_regions = 8;
 
   /// What the lines of a region have in common.
   struct Region {
@@ -107,19 +112,25 @@ class LineSampler {
     if (at == region_at_) return region_;
     region_at_ = at;
     // 32 bits of regions are 32 TiB, and their divisions are twice as fast
-    const auto region = static_cast<std::uint32_t>(at), round = region / indices_;
+    const auto region = static_cast<std::uint32_t>(at), range = region / (block_regions * blocks_);
+    const std::uint32_t block = region / block_regions % blocks_;
+    const auto key = static_cast<std::uint32_t>(mix(range) >> 40);
+    const std::uint32_t placed = (block * (2 * (key & 31) + 1) + (key >> 8)) % blocks_;
+    const std::uint32_t share = indices_ / blocks_, before = range * block_regions + region % block_regions;
     const std::uint64_t turn = mix(region);
-    const std::uint32_t doubled = (turn >> 16 & 1) != 0 ? round : static_cast<std::uint32_t>(turn >> 8 & 63);
-    const auto of_round = static_cast<std::uint32_t>(mix(round) >> 40);
-    region_ = {places_[turn & 255].data(), static_cast<std::uint32_t>(((turn >> 32) * 3 + doubled) % slices_),
-               static_cast<std::uint32_t>((std::uint64_t{region} * strides[of_round % 8] + of_round) % indices_)};
+    // slices that get two lines repeat with this period: turns by it leave them where they are
+    const std::uint32_t period = slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines));
+    region_ = {
+        places_[turn & 255].data(),
+        static_cast<std::uint32_t>(((turn >> 32) * period + mix(placed) % period + before / share) % slices_),
+        placed * share + before % share,
+    };
     return region_;
   }
   std::uint32_t slice_of(const Region& region, std::int64_t line) const {
     const std::uint32_t turned = region.places[line % region_lines] + region.turn;
     return turned < slices_ ? turned : turned - slices_;
   }
-  static constexpr std::array<std::uint32_t, 8> strides{1, 3, 7, 11, 13, 17, 19, 23};
   /// The slices of lines 0 to 63 in 256 permutations of them.
   using Places = std::array<std::array<std::uint8_t, region_lines>, 256>;
   static Places places(std::uint32_t slices) {
@@ -135,12 +146,6 @@ class LineSampler {
   static int all_sets(const DeviceSpec& device) {  // of a partition
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
-  /// 48 slices of 640 KiB in a partition of the H200, 40 in one of the H100 and of the A100.
-  static std::uint32_t slices_of(const DeviceSpec& device) {
-    int slices = 48;
-    while (all_sets(device) % slices != 0) --slices;
-    return static_cast<std::uint32_t>(slices);
-  }
   /// Measured on an H200: a page of 4 KiB has one home, by the parity of address bits 12, 13, 15, 17, 19 and a constant
   /// of each 2 MiB.
   std::uint8_t home(std::int64_t line) const {
@@ -153,6 +158,7 @@ class LineSampler {
 
   int partitions_;
   std::uint32_t slices_, indices_;
+  std::uint32_t blocks_;  // of a range: as many as divide the indices, a power of two
   Places places_;
   std::vector<std::int32_t> sampled_;  // number of a set among those that are kept, or -1
   std::vector<std::uint64_t> kept_;    // by set in a slice: a bit a slice in which it is kept

@@ -1,20 +1,46 @@
-// Requests of neighbouring SMs for the same lines that merge on their way to L2.
+// Requests of SMs for the same lines that merge on their way to L2.
 #pragma once
+#include <vector>
 
 namespace attest {
 
-/// One request in flight merges with another: the share of the second one's bytes that still goes to L2, by how many
-/// cycles later it comes. A stand-in: this curve is an earlier measurement of two SMs of a TPC, and our own
-/// (docs/results/h200-l2.md, merge_pair) is steeper, .63 of both together at 50 cycles and 1.0 at 100 where L2 hits,
-/// and finds that any SMs of a GPC merge, at most four. A walk whose steps are key tiles does not know skews that
-/// small; with the steeper curve it would merge hardly anything.
-inline double second_request_share(double cycles_later, bool from_dram) {
-  if (from_dram && cycles_later <= 200) return 0;
-  constexpr double at[] = {0, 50, 100, 200, 400, 600}, share[] = {0, 0.22, 0.70, 0.75, 0.86, 0.98};
-  if (cycles_later >= at[5]) return 1;
-  int i = 0;
-  while (cycles_later > at[i + 1]) ++i;
-  return share[i] + (share[i + 1] - share[i]) * (cycles_later - at[i]) / (at[i + 1] - at[i]);
-}
+/// What stands between a cluster of SMs (a GPC) and L2: a request for lines that are on their way already is not sent
+/// again, if it comes while the first one is under way and at most `most_merged` ask together. Measured on an H200
+/// (docs/results/h200-l2.md, merge_pair and merge_group): SMs of one GPC merge, others never; four at most; the window
+/// is about 60 cycles where L2 has the line, 400 to 460 where it comes from DRAM.
+class Coalescer {
+ public:
+  static constexpr int most_merged = 4;
+  static constexpr double window_l2 = 60, window_dram = 430;  // cycles
+
+  /// The requests for one tile, by GPC.
+  struct Tile {
+    struct Request {
+      double since = -1e18;
+      double from_dram = 0;  // share of its lines that L2 lacked
+      int merged = most_merged;
+    };
+    std::vector<Request> by_gpc;
+  };
+
+  explicit Coalescer(int gpcs) : gpcs_(gpcs) {}
+
+  /// An SM of `gpc` asks for the tile, of which L2 lacks `from_dram`: the share of it that goes to L2.
+  double ask(Tile& tile, int gpc, double now, double from_dram) const {
+    if (tile.by_gpc.empty()) tile.by_gpc.resize(static_cast<std::size_t>(gpcs_));
+    Tile::Request& pending = tile.by_gpc[static_cast<std::size_t>(gpc)];
+    const double later = now - pending.since;
+    if (pending.merged < most_merged && later <= window_dram) {
+      ++pending.merged;
+      if (later <= window_l2) return 0;
+      if (pending.from_dram > 0) return 1 - pending.from_dram;
+    }
+    pending = {now, from_dram, 1};
+    return 1;
+  }
+
+ private:
+  int gpcs_;
+};
 
 }  // namespace attest

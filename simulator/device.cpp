@@ -26,7 +26,7 @@ struct Field {
 constexpr Field fields[] = {
     {"compute_capability", &DeviceSpec::compute_capability, 0, 999},
     {"num_sms", &DeviceSpec::num_sms, 1, 4096},
-    {"sms_per_coalescer", &DeviceSpec::sms_per_coalescer, 1, 16},
+    {"gpcs", &DeviceSpec::gpcs, 1, 4096},
     {"sm_clock_hz", &DeviceSpec::sm_clock_hz, 1e6, 1e11},
     {"warp_schedulers_per_sm", &DeviceSpec::warp_schedulers_per_sm, 1, 16},
     {"registers_per_sm", &DeviceSpec::registers_per_sm, 1024, 1 << 24},
@@ -46,6 +46,7 @@ constexpr Field fields[] = {
     {"exp_per_clock", &DeviceSpec::exp_per_clock, 0.125, 1e6},
     {"l2_bytes", &DeviceSpec::l2_bytes, 65536, 1LL << 40, Field::both},
     {"l2_partitions", &DeviceSpec::l2_partitions, 1, 2},
+    {"l2_slices_per_partition", &DeviceSpec::l2_slices_per_partition, 1, 64},
     {"l2_ways", &DeviceSpec::l2_ways, 1, 32},
     {"l2_dirty_ways", &DeviceSpec::l2_dirty_ways, 1, 32},
     {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18, Field::both},
@@ -96,6 +97,12 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
                   fmt::format("must not exceed l2_ways = {}", d.l2_ways));
   if (d.l2_bytes > d.dram_bytes)
     reader.refuse("l2_bytes", std::to_string(d.l2_bytes), fmt::format("must not exceed dram_bytes = {}", d.dram_bytes));
+  const std::int64_t sets = d.l2_bytes / (d.l2_partitions * d.l2_ways * 128);
+  if (sets % d.l2_slices_per_partition != 0)
+    reader.refuse("l2_slices_per_partition", std::to_string(d.l2_slices_per_partition),
+                  fmt::format("must divide the {} sets of a partition", sets));
+  if (d.gpcs > d.num_sms)
+    reader.refuse("gpcs", std::to_string(d.gpcs), fmt::format("must not exceed num_sms = {}", d.num_sms));
   const std::int64_t warp = d.registers_per_sm / d.warp_schedulers_per_sm;
   if (d.register_allocation_unit > warp)
     reader.refuse("register_allocation_unit", std::to_string(d.register_allocation_unit),

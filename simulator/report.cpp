@@ -85,13 +85,13 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   };
   const bool reads_again = r.walk.dram_read_bytes > 1.001 * r.walk.first_read_bytes;
   std::vector<Use> uses = {{"l2_dirty_ways", {"dram_write_bytes"}},
-                           {"sms_per_coalescer", {"l2_read_bytes"}},
+                           {"gpcs", {"l2_read_bytes"}},
                            {"mma_sync_fma_per_clock_16bit", {"cycles", "time_us"}}};
   for (const auto* field : {"num_sms", "sm_clock_hz", "exp_per_clock"}) uses.push_back({field, {"cycles", "time_us"}});
   for (const auto* field : {"smem_bytes_per_cta_max", "registers_per_sm"})
     uses.push_back({field, {"ctas_per_sm", "cycles", "time_us"}});
   if (reads_again)
-    for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions"})
+    for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpcs"})
       uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
   if (r.bound == "L2") uses.push_back({"l2_bytes_per_second", {"cycles", "time_us"}});
   if (r.bound == "latency") {

@@ -20,6 +20,7 @@ std::int64_t heads_a_section(const Grid& grid) {
 Schedule::Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm)
     : grid_(grid),
       sms_(static_cast<int>(device.num_sms)),
+      gpcs_(static_cast<int>(device.gpcs)),
       partitions_(static_cast<int>(device.l2_partitions)),
       cluster_(grid.plan.cluster),
       slots_(std::max(1, sms_ / cluster_) * ctas_per_sm),
@@ -55,10 +56,11 @@ Task Schedule::task(std::int64_t index) const {
 
 int Schedule::sm(int slot) const { return slot * cluster_ % (sms_ / cluster_ * cluster_); }
 
+int Schedule::gpc(int slot) const { return cluster_ > 1 ? slot % gpcs_ : sm(slot) * gpcs_ / sms_; }
+
 int Schedule::side(int slot) const {
-  constexpr int gpcs = 8;  // of an H100 and H200 die
   if (partitions_ == 1) return 0;
-  return cluster_ > 1 ? slot % 2 : sm(slot) * gpcs / sms_ % 2;
+  return gpc(slot) % 2;
 }
 
 }  // namespace attest

@@ -31,10 +31,11 @@ class Schedule {
   /// The half of the SMs, and so the partition of L2, that a slot belongs to. A plain grid fills one cluster of SMs (a
   /// GPC) after the other, and each is wholly on one side; clusters of CTAs go round them.
   int side(int slot) const;
+  int gpc(int slot) const;  // its cluster of SMs
 
  private:
   const Grid& grid_;
-  int sms_, partitions_, cluster_, slots_;
+  int sms_, gpcs_, partitions_, cluster_, slots_;
   bool fixed_;
   std::int64_t groups_;   // of query tiles, a head
   std::int64_t section_;  // heads worked on together; 0: no sections

@@ -121,7 +121,7 @@ void Walk::simulate() {
                            resolution_.key_tiles_per_event / 2;
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
-    slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.next = i;
+    slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.gpc = schedule_.gpc(i), slot.next = i;
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);

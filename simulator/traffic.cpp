@@ -1,7 +1,5 @@
 #include "traffic.h"
 
-#include "coalescer.h"
-
 namespace attest {
 
 Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, int sampling,
@@ -15,14 +13,15 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, in
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
+      coalescer_(static_cast<int>(device.gpcs)),
       spill_turn_(static_cast<std::size_t>(device.num_sms)),
       spill_(static_cast<std::size_t>(device.num_sms * spill_places())) {}
 
 void Traffic::place(Slot& slot) {
   HeadLines& lines = heads_[slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head)];
-  if (lines.first_read.empty()) {
+  if (lines.asked.empty()) {
     const auto tiles = static_cast<std::size_t>((p_.seqlen_k + plan_.tile_n - 1) / plan_.tile_n);
-    lines.k.resize(tiles), lines.v.resize(tiles), lines.first_read.assign(tiles, -1);
+    lines.k.resize(tiles), lines.v.resize(tiles), lines.asked.resize(tiles);
   }
   slot.lines = &lines;
   const int places = spill_places();
@@ -41,7 +40,7 @@ void Traffic::begin(Slot& slot, double now) {
 }
 
 void Traffic::call_again() {
-  for (auto& [head, lines] : heads_) std::fill(lines.first_read.begin(), lines.first_read.end(), -1.0f);
+  for (auto& [head, lines] : heads_) std::fill(lines.asked.begin(), lines.asked.end(), Coalescer::Tile{});
   std::fill(spill_turn_.begin(), spill_turn_.end(), 0);
   count_ = {};
   written_back_before_ = cache_.written_back_sectors();
@@ -61,30 +60,18 @@ void Traffic::read_query(const Slot& slot) {
            });
 }
 
-void Traffic::read_lines(std::vector<TileLine>& lines, int side) {
+double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
+  std::size_t missed = 0;
   for (TileLine& l : lines) {
     const L2Cache::Outcome outcome = cache_.read(l.line, side);
+    missed += outcome == L2Cache::Outcome::miss ? 1 : 0;
     if (!l.seen)
       count_.first_key_sectors += l.line.sectors;
     else if (outcome == L2Cache::Outcome::miss)
       count_.missed_again_sectors += l.line.sectors;
     l.seen = true;
   }
-}
-
-double Traffic::merged_share(std::size_t index, std::int64_t what, double now, double first_read) const {
-  const auto sms = static_cast<int>(device_.num_sms), group = static_cast<int>(device_.sms_per_coalescer);
-  const int sm = slots_[index].sm, first = sm / group * group;
-  double share = 1;
-  for (int other = first; other < std::min(first + group, sms); ++other) {
-    if (other == sm) continue;
-    for (int i = 0; i < ctas_per_sm_; ++i) {
-      const Slot& s = slots_[static_cast<std::size_t>(std::int64_t{i} * sms + other)];
-      if (s.last_read == what)
-        share = std::min(share, second_request_share(now - s.last_time, s.last_time <= first_read));
-    }
-  }
-  return share;
+  return lines.empty() ? 0 : static_cast<double>(missed) / static_cast<double>(lines.size());
 }
 
 void Traffic::read_keys(Slot& slot, int tile, double now) {
@@ -92,8 +79,7 @@ void Traffic::read_keys(Slot& slot, int tile, double now) {
   const auto at = static_cast<std::size_t>(tile);
   const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
-  const bool first = lines.first_read[at] < 0;
-  if (first) lines.first_read[at] = static_cast<float>(now);
+  const bool first = lines.asked[at].by_gpc.empty();
   if (first && !called_again_) {
     const std::int64_t key_head = grid_.key_head(slot.at.head);
     for_rows(grid_.k, slot.at.batch, key_head, row0, rows,
@@ -101,15 +87,12 @@ void Traffic::read_keys(Slot& slot, int tile, double now) {
     for_rows(grid_.v, slot.at.batch, key_head, row0, rows,
              [&](const CachedLine& line) { lines.v[at].push_back({line}); });
   }
-  read_lines(lines.k[at], slot.side);
+  const double from_dram = read_lines(lines.k[at], slot.side);
   const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
-  const std::int64_t what = reinterpret_cast<std::int64_t>(&lines.first_read[at]);
-  const auto index = static_cast<std::size_t>(&slot - slots_.data());
   // a cluster asks for a tile once, a part each CTA, and multicasts it
-  count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : merged_share(index, what, now, lines.first_read[at]));
+  const double share = coalescer_.ask(lines.asked[at], slot.gpc, now, first ? 1 : from_dram);
+  count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : share);
   count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
-  slot.last_read = what;
-  slot.last_time = now;
 }
 
 void Traffic::read_bias(const Slot& slot, int tile) {

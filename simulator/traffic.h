@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attest/simulator/l2_cache.h"
+#include "coalescer.h"
 #include "schedule.h"
 
 namespace attest {
@@ -19,13 +20,14 @@ struct TileLine {
 /// The sampled lines of all tiles of one key head, each found when it is first read.
 struct HeadLines {
   std::vector<std::vector<TileLine>> k, v;
-  std::vector<float> first_read;  // cycles since the kernel's start; below 0: not read yet
+  std::vector<Coalescer::Tile> asked;  // by tile; no requests: not read yet
 };
 
 /// A CTA at a time, or a cluster of them.
 struct Slot {
   int sm = 0;
   int side = 0;
+  int gpc = 0;
   int position = 0;  // in the walk
   KeyWalk walk;
   bool fresh = true;  // Q is yet to be read
@@ -34,8 +36,6 @@ struct Slot {
   std::int64_t next = 0;  // task, of a static schedule
   HeadLines* lines = nullptr;
   const std::vector<CachedLine>* spill = nullptr;  // its local memory
-  std::int64_t last_read = -1;  // (key head, tile) and when: what a neighbour's request may merge with
-  double last_time = -1e18;
 };
 
 class Traffic {
@@ -84,9 +84,8 @@ class Traffic {
   void read_query(const Slot& slot);
   void read_keys(Slot& slot, int tile, double now);
   void read_bias(const Slot& slot, int tile);
-  void read_lines(std::vector<TileLine>& lines, int side);
+  double read_lines(std::vector<TileLine>& lines, int side);  // the share that came from DRAM
   void write_spill(const Slot& slot);
-  double merged_share(std::size_t index, std::int64_t what, double now, double first_read) const;
   int spill_places() const { return std::max(1, static_cast<int>(device_.max_warps_per_sm) / plan_.warps()); }
   std::int64_t readers(const Slot& slot) const {  // CTAs of a cluster that have rows
     return (slot.rows + plan_.tile_m - 1) / plan_.tile_m;
@@ -101,6 +100,7 @@ class Traffic {
   const std::vector<Slot>& slots_;
   const LineSampler sampler_;
   L2Cache cache_;
+  const Coalescer coalescer_;
   std::unordered_map<std::int64_t, HeadLines> heads_;
   std::vector<int> spill_turn_;                 // by SM
   std::vector<std::vector<CachedLine>> spill_;  // by SM and place, found when first used

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "device.h"
 #include "pipes.h"
@@ -19,7 +21,7 @@ __device__ void wait_for(std::uint32_t barrier, int phase) {
 
 // A ring of `stages` tiles, each copied again as soon as it is there: by one bulk copy, or by all threads' cp.async.
 __global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int stages, const std::uint8_t* buffer,
-                                                     std::int64_t buffer_bytes, long long* cycles) {
+                                                     std::int64_t buffer_bytes, long long* cycles, float* squares) {
   extern __shared__ __align__(1024) std::uint8_t smem[];
   __shared__ std::uint64_t barriers[8];
   const auto bars = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers));
@@ -46,6 +48,8 @@ __global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int s
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
   const long long began = clock64();
+  long long last = began;
+  float square = 0;
   for (int t = 0; t < stages; ++t) copy(t);
   for (int t = 0; t < kTiles; ++t) {
     if (bulk)
@@ -57,13 +61,16 @@ __global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int s
     else
       asm volatile("cp.async.wait_group 3;" ::: "memory");
     __syncthreads();
+    const long long now = clock64();
+    const auto took = static_cast<float>(now - last);
+    square += took * took, last = now;
     if (t + stages < kTiles)
       copy(t + stages);
     else
       asm volatile("cp.async.commit_group;" ::: "memory");
   }
   const long long ended = clock64();
-  if (threadIdx.x == 0) cycles[blockIdx.x] = ended - began;
+  if (threadIdx.x == 0) cycles[blockIdx.x] = ended - began, squares[blockIdx.x] = square;
 }
 
 __global__ void probe_turn_over(std::uint8_t* buffer, std::int64_t bytes) {
@@ -86,6 +93,7 @@ void measure_copies(std::ostream& rows) {
   const std::int64_t buffer_bytes = std::int64_t{1} << 30, other_bytes = std::int64_t{256} << 20;
   const DeviceArray<std::uint8_t> buffer(buffer_bytes), other(other_bytes);
   const DeviceArray<long long> cycles(256);
+  const DeviceArray<float> squares(256);
   int sms = 0;
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
   check(cudaFuncSetAttribute(probe_copy, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 * 1024));
@@ -94,20 +102,24 @@ void measure_copies(std::ostream& rows) {
       for (const int stages : {1, 2, 4})
         for (const int ctas : {1, sms})
           for (const bool in_l2 : {true, false}) {
-            std::vector<double> all;
+            std::vector<std::pair<double, double>> all;  // mean and deviation
             for (int repeat = 0; repeat < 4; ++repeat) {
               if (!in_l2) probe_turn_over<<<1024, 256>>>(other.data(), other_bytes);
               probe_copy<<<ctas, 128, 4 * 45056>>>(bulk, bytes, stages, buffer.data(),
-                                                   in_l2 ? std::int64_t{16} << 20 : buffer_bytes, cycles.data());
+                                                   in_l2 ? std::int64_t{16} << 20 : buffer_bytes, cycles.data(),
+                                                   squares.data());
               check(cudaGetLastError());
               const std::vector<long long> each = cycles.download();
-              double sum = 0;
-              for (int i = 0; i < ctas; ++i) sum += static_cast<double>(each[i]);
-              if (repeat > 0) all.push_back(sum / ctas / kTiles);
+              const std::vector<float> square = squares.download();
+              double sum = 0, sum_of_squares = 0;
+              for (int i = 0; i < ctas; ++i) sum += static_cast<double>(each[i]), sum_of_squares += square[i];
+              const double mean = sum / ctas / kTiles;
+              if (repeat > 0)
+                all.emplace_back(mean, std::sqrt(std::max(0.0, sum_of_squares / ctas / kTiles - mean * mean)));
             }
             std::sort(all.begin(), all.end());
             rows << (bulk ? "bulk" : "cp_async") << ',' << bytes << ',' << stages << ',' << ctas << ','
-                 << (in_l2 ? "l2" : "dram") << ',' << all[1] << '\n';
+                 << (in_l2 ? "l2" : "dram") << ',' << all[1].first << ',' << all[1].second << '\n';
           }
 }
 

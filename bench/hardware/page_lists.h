@@ -25,6 +25,15 @@ inline std::vector<std::uint32_t> scattered_pages(std::size_t count, std::uint32
   return pages;
 }
 
+/// Of `ranges` ranges that start `apart` bytes from each other, the first pages, `bytes` in all.
+inline std::vector<std::uint32_t> first_parts(int ranges, std::int64_t apart, std::int64_t bytes) {
+  std::vector<std::uint32_t> pages;
+  for (int r = 0; r < ranges; ++r)
+    for (std::int64_t at = 0; at < bytes / ranges; at += kPageBytes)
+      pages.push_back(static_cast<std::uint32_t>((r * apart + at) / kPageBytes));
+  return pages;
+}
+
 /// The pages that belong to partition `home`, in ascending order.
 inline std::vector<std::uint32_t> pages_of_home(const std::vector<std::uint8_t>& homes, int home) {
   std::vector<std::uint32_t> pages;

@@ -10,7 +10,7 @@ namespace attest::hardware {
 void measure_pipes(std::ostream& rows);
 /// Rows: columns of the product, A's place, warpgroups, products in a row, cycles from the first's issue to the end.
 void measure_wgmma(std::ostream& rows);
-/// Rows: how, bytes of a tile, stages, SMs, source, cycles a tile.
+/// Rows: how, bytes of a tile, stages, SMs, source, cycles a tile and their standard deviation over tiles and SMs.
 void measure_copies(std::ostream& rows);
 /// Launches kernels that do nothing, or wait, for a profiler to time. Rows: threads, shared memory, CTAs, cluster,
 /// cycles that each CTA waits.

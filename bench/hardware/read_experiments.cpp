@@ -41,6 +41,23 @@ void cyclic_read(const Bench& bench) {
   }
 }
 
+// Larger chunks at random, and the first parts of ranges that lie apart, as the keys that causal rows see do.
+void chunk_read(const Bench& bench) {
+  const auto row = [&](const char* layout, int chunk_kib, int size, const PageList& pages) {
+    bench.row(layout, chunk_kib, size, kRounds);
+    run_phases({cyclic(Workers::both_sides, size, pages.data())}, bench.buffer, bench.sms);
+  };
+  for (const int chunk_kib : {32, 128, 512}) {
+    const PageList pages(scattered_pages(bench.homes.size(), static_cast<std::uint32_t>(chunk_kib / 4)));
+    for (const int size : {22, 24, 26, 28, 30}) row("random", chunk_kib, size, pages);
+  }
+  for (const int ranges : {4, 8})
+    for (const int size : {24, 26, 28, 29, 30}) {
+      const int apart = 32 / ranges;
+      row("first_parts", apart * 1024, size, PageList(first_parts(ranges, apart * kMiB, size * kMiB)));
+    }
+}
+
 void strided_read(const Bench& bench) {
   const auto row = [&](int row_bytes, int row_stride, int size) {
     bench.row(row_bytes, row_stride, size, kRounds);
@@ -59,6 +76,7 @@ void strided_read(const Bench& bench) {
 
 std::vector<Experiment> read_experiments() {
   return {{"cyclic_read", "who,layout,mib,rounds,rotate", cyclic_read},
+          {"chunk_read", "layout,chunk_kib,mib,rounds", chunk_read},
           {"strided_read", "row_bytes,row_stride,mib,rounds", strided_read, 2304 * kMiB}};
 }
 

@@ -42,7 +42,7 @@ const Experiment experiments[] = {
     {"step_moments",
      "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,warpgroup,tile,issued,scores,exponentials,output,end",
      measure_moments},
-    {"copy", "kind,bytes,stages,sms,source,cycles", measure_copies},
+    {"copy", "kind,bytes,stages,sms,source,cycles,deviation", measure_copies},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };
 

@@ -155,6 +155,8 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(cores, "scores_through_global_memory", 2), "scores_through_global_memory.value", "2", "0 to 1");
   expect_refused(with(cores, "dram_bytes", 1 << 24), "l2_bytes", "201326592", "dram_bytes = 16777216");
   expect_refused(with(gpu, "dram_bytes", 1 << 24), "l2_bytes", "52428800", "dram_bytes = 16777216");
+  expect_refused(with(gpu, "l2_slices_per_partition", 7), "l2_slices_per_partition", "7", "12800 sets");
+  expect_refused(with(gpu, "gpcs", 133), "gpcs", "133", "num_sms = 132");
   expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");
   expect_refused(with(gpu, "register_allocation_unit", 32768), "register_allocation_unit", "32768", "16384");
 }

@@ -115,23 +115,13 @@ double output_bytes(const Row& row) {
   return row.at("batch") * row.at("nheads") * row.at("seqlen") * row.at("headdim") * 2;
 }
 
-/// FA3 with causal mask and 4 query heads a key head: 16 key heads of 2 MiB in a section, as with one query head each,
-/// but read 0.1 times more often from DRAM than the model has it. Not understood.
-bool known_to_read_more(const Row& row) {
-  return row.kernel == "fa3" && row.at("causal") != 0 && row.at("nheads") != row.at("nheads_k");
-}
-
 /// Bounds that hold row by row.
 void expect_row(const SimulationReport& r, const Row& row, const Ratios& x) {
   EXPECT_NEAR(x.sm_read, 1, 0.002);
   EXPECT_NEAR(x.wavefronts, 1, row.at("seqlen") == 1000 ? 0.01 : 0.002);
   EXPECT_NEAR(r.smem_wavefronts_ideal / row.at("memory_l1_wavefronts_shared_ideal"), 1,
               row.at("seqlen") == 1000 ? 0.01 : 0.002);
-  if (known_to_read_more(row)) {
-    EXPECT_LT(x.dram_read, 0.92) << "understood at last: take it from the list";
-  } else {
-    EXPECT_NEAR(x.dram_read, 1, 0.08);
-  }
+  EXPECT_NEAR(x.dram_read, 1, 0.08);
   // spill is known of FA2's kernels for full attention over whole tiles, and FA3 causal has none
   if (row.kernel == "fa2" ? !ragged(row) && row.at("causal") == 0 : row.at("causal") != 0) {
     EXPECT_NEAR(x.sm_write, 1, 0.002);

@@ -43,6 +43,7 @@ TEST(TileWalk, OneSmWithoutAnL2ReadsEverythingEachTime) {
   DeviceSpec device = load_device("h200");
   device.num_sms = 1;
   device.l2_bytes = 64 << 10;
+  device.l2_slices_per_partition = 1;
   const Case c = case_of(1, 2, 2, 2048, 128);
   const TileWalk w = walk_tiles(c, plan_for(c), device, 1, times());
   EXPECT_GT(w.dram_read_bytes, 0.97 * w.sm_read_bytes);
@@ -105,7 +106,8 @@ TEST(TileWalk, AWarmStartFindsWhatFitsAndNoMore) {
     const TileWalk cold = walk_tiles(c, plan_for(c), device, 2, options);
     options.warm = true;
     const TileWalk warm = walk_tiles(c, plan_for(c), device, 2, options);
-    EXPECT_LE(warm.dram_read_bytes, cold.dram_read_bytes);
+    // partitions whose copies age apart are no LRU stack: what is there already may cost a little
+    EXPECT_LE(warm.dram_read_bytes, 1.001 * cold.dram_read_bytes);
     if (seqlen == 512) {  // 8 MiB in all
       EXPECT_EQ(warm.dram_read_bytes, 0);
     }

@@ -30,7 +30,7 @@ struct DeviceSpec {
   // ---- multiprocessors
   std::int64_t compute_capability = 0;  // 10 * major + minor; 0: not a CUDA device
   std::int64_t num_sms = 0;
-  std::int64_t sms_per_coalescer = 0;  // neighbours whose requests for the same lines merge on their way to L2
+  std::int64_t gpcs = 0;  // clusters of SMs: those of one lie on one side of L2, and their requests merge on the way
   double sm_clock_hz = 0;
   std::int64_t warp_schedulers_per_sm = 0;
   std::int64_t registers_per_sm = 0;
@@ -56,6 +56,7 @@ struct DeviceSpec {
   // ---- L2 and DRAM
   std::int64_t l2_bytes = 0;
   std::int64_t l2_partitions = 0;  // each of which keeps copies of what its SMs read
+  std::int64_t l2_slices_per_partition = 0;  // among which the lines of 8 KiB are dealt out
   std::int64_t l2_ways = 0;
   std::int64_t l2_dirty_ways = 0;  // of a set that stay dirty at most
   double l2_bytes_per_second = 0;  // all SMs together, reads that hit

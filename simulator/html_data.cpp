@@ -17,9 +17,8 @@ using Json = nlohmann::ordered_json;
 /// operands once; below that nothing is modelled.
 Json flow_json(const SimulationReport& r) {
   const UnfusedCost& u = r.unfused;
-  const double kept = u.dram_write_bytes;  // S, P and O
-  double operands = 2 * u.matrix_bytes;    // S and P read
-  if (u.matrix_bytes > 0) operands += u.dram_read_bytes - std::max(0.0, u.steps[1].dram_read_bytes) * 2;  // Q, K and V
+  double operands = 0, results = 0;
+  for (const UnfusedKernel& step : u.steps) operands += step.operand_bytes, results += step.result_bytes;
   return {{"fused",
            {{"dram_read", r.dram_read_bytes},
             {"dram_write", r.dram_write_bytes},
@@ -30,8 +29,9 @@ Json flow_json(const SimulationReport& r) {
           {"unfused",
            {{"dram_read", u.dram_read_bytes},
             {"dram_write", u.dram_write_bytes},
+            {"dirty_left", u.dirty_bytes_left},
             {"sm_read_at_least", operands},
-            {"sm_write_at_least", kept}}}};
+            {"sm_write_at_least", results}}}};
 }
 
 /// FLOP/s and bytes/s that bound any kernel of this plan.

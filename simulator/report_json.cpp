@@ -81,6 +81,7 @@ Json to_json(const SimulationReport& r) {
   if (r.device.kind == DeviceKind::cube_vector) json["buffers"] = buffers_json(r);
   json["unfused"] = {{"dram_read_bytes", whole(r.unfused.dram_read_bytes)},
                      {"dram_write_bytes", whole(r.unfused.dram_write_bytes)},
+                     {"dirty_bytes_left", whole(r.unfused.dirty_bytes_left)},
                      {"matrix_bytes", whole(r.unfused.matrix_bytes)},
                      {"flops", whole(r.unfused.flops)},
                      {"kernels", UnfusedCost::kernels},

@@ -30,15 +30,40 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device) {
                                  ? device.fp32_fma_per_clock
                                  : std::max(device.mma_sync_fma_per_clock_16bit, device.wgmma_fma_per_clock_16bit);
   const double sms = static_cast<double>(device.num_sms) * device.sm_clock_hz;
-  const auto kernel = [&](std::string_view name, double read, double written, double flops, double arithmetic) {
-    const double moved = (read + written) / device.dram_bytes_per_second;
-    return UnfusedKernel{name, read, written, flops,
-                         1e6 * (std::max(moved, arithmetic) + device.launch_overhead_seconds)};
+  const auto l2 = static_cast<double>(device.l2_bytes);
+  const double may_stay_dirty =
+      device.l2_ways == 0 ? 0 : l2 * static_cast<double>(device.l2_dirty_ways) / static_cast<double>(device.l2_ways);
+  // a product's CTA stores its tile at its end: those of the last ones are the newest lines, however much was read
+  constexpr double tile_bytes = 64 << 10;  // 128 x 256 or 64 x 512 in 16 bits, as cuBLAS chose
+  const double last_tiles = static_cast<double>(device.num_sms) * tile_bytes;
+  double dirty = 0;
+  const auto kernel = [&](std::string_view name, double operands, double read, double result, double flops,
+                          double arithmetic, bool overlaps) {
+    UnfusedKernel step;
+    step.name = name;
+    step.dram_read_bytes = read;
+    step.operand_bytes = operands, step.result_bytes = result;
+    // what was used last is what L2 still holds
+    const double through = operands + result;
+    const double newest = through <= l2 ? result : std::max(result * l2 / through, flops == 0 ? 0 : last_tiles);
+    step.dirty_bytes_alone = std::min({may_stay_dirty, result, newest});
+    const double before = std::min(dirty, std::max(0.0, l2 - through));
+    const double left = std::min(may_stay_dirty, before + step.dirty_bytes_alone);
+    step.dram_write_bytes = dirty + result - left;
+    dirty = left;
+    step.flops = flops;
+    const double moved = (step.dram_read_bytes + step.dram_write_bytes) / device.dram_bytes_per_second;
+    step.time_us =
+        1e6 * ((overlaps ? std::max(moved, arithmetic) : moved + arithmetic) + device.launch_overhead_seconds);
+    return step;
   };
   const auto product = [&](double depth) { return pairs * depth / (matrix_rate * sms); };
-  cost.steps = {kernel("S = Q K^T", q + k + bias, cost.matrix_bytes, 2 * d * pairs, product(d)),
-                kernel("P = softmax(S)", read_again, cost.matrix_bytes, 0, pairs / (device.exp_per_clock * sms)),
-                kernel("O = P V", read_again + v, o, 2 * d_v * pairs, product(d_v))};
+  const double s = cost.matrix_bytes;
+  const double inputs = q + k + bias;
+  cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, 2 * d * pairs, product(d), false);
+  cost.steps[1] = kernel("P = softmax(S)", s, read_again, s, 0, pairs / (device.exp_per_clock * sms), true);
+  cost.steps[2] = kernel("O = P V", s + v, read_again + v, o, 2 * d_v * pairs, product(d_v), true);
+  cost.dirty_bytes_left = dirty;
   for (const UnfusedKernel& step : cost.steps) {
     cost.dram_read_bytes += step.dram_read_bytes;
     cost.dram_write_bytes += step.dram_write_bytes;

@@ -37,7 +37,6 @@ BackwardArgs ForwardBuffers::lay_out_backward(const Case& c, const Inputs& input
   dout_.lay_out(inputs.dout);
 
   BackwardArgs args;
-  args.forward = args_;
   args.dout = dout_.ref();
   auto& [dq, dk, dv, dsink, dbias] = gradients_;
   asked_ = {0, 1, 2};
@@ -57,6 +56,12 @@ BackwardArgs ForwardBuffers::lay_out_backward(const Case& c, const Inputs& input
     dbias.place(bias_.placement(), Dtype::fp32, offset);
     args.dbias = reinterpret_cast<float*>(dbias.data());
   }
+  tell_memory(args_);
+  memory_.push_back(dout_.range());
+  for (const std::size_t g : asked_) memory_.push_back(gradients_[g].range());
+  args_.memory = memory_.data();
+  args_.num_memory_ranges = std::ssize(memory_);
+  args.forward = args_;
   return args;
 }
 

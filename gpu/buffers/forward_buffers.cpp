@@ -15,6 +15,12 @@ std::vector<std::int64_t> sums_of(const std::vector<std::int64_t>& lengths) {
   return lengths.empty() ? std::vector<std::int64_t>{} : cumulative(lengths);
 }
 
+std::vector<std::int64_t> ends_of(const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int64_t> ends = sums_of(lengths);
+  if (!ends.empty()) ends.erase(ends.begin());
+  return ends;
+}
+
 // NaN where none of the batch entries that share a score has both its query and its key.
 Tensor inside_the_domain(const Case& c, const Tensor& bias) {
   const Placement queries = place_queries(c, 1), keys = place_keys(c, 1);
@@ -60,8 +66,21 @@ ForwardArgs ForwardBuffers::lay_out(const Case& c, const Inputs& inputs) {
     args.page_size = c.layout.page_size;
   }
   args.page_table = lists_[page_table].hold_integers(pages);
+  args.document_ends = lists_[document_ends].hold_integers(ends_of(p.documents));
+  args.num_documents = std::ssize(p.documents);
   lay_out_bias(c, inputs.bias, args);
+  tell_memory(args);
   return args;
+}
+
+void ForwardBuffers::tell_memory(ForwardArgs& args) {
+  memory_.clear();
+  for (const TensorMemory* tensor : {&q_, &k_, &v_, &o_, &lse_}) memory_.push_back(tensor->range());
+  if (has_bias_) memory_.push_back(bias_.range());
+  for (const ListMemory& list : lists_)
+    if (list.held()) memory_.push_back(list.range());
+  args.memory = memory_.data();
+  args.num_memory_ranges = std::ssize(memory_);
 }
 
 // Scores are to a bias what heads are to Q: [batch or 1, nheads or 1, seqlen_q] rows of seqlen_k, row_gap after each.

@@ -180,6 +180,40 @@ TEST(ForwardBuffers, AnExceptionOfTheKernelHasAName) {
   EXPECT_THROW(buffers.run(kernel, c, numbered_inputs(c.problem)), KernelThrew);
 }
 
+// What a kernel that computes elsewhere takes there.
+TEST(ForwardBuffers, EveryPointerLiesInTheMemoryThatIsTold) {
+  Case c = small_case(Dtype::fp16, {Layout::Order::bshd, 3, 1, 1});
+  Problem& p = c.problem;
+  p.documents = {1, 3};
+  p.alibi = p.sink = true;
+  p.bias = Bias::hqk;
+  p.seqused_k = {2, 3};
+  Writer kernel([&](const Case&, const ForwardArgs& a) {
+    ASSERT_EQ(a.num_memory_ranges, 10);
+    const void* const pointers[] = {a.q.data, a.k.data,    a.v.data,       a.o.data, a.lse,
+                                    a.bias,   a.seqused_k, a.alibi_slopes, a.sink,   a.document_ends};
+    for (const void* pointer : pointers) {
+      int holding = 0;
+      for (std::int64_t i = 0; i < a.num_memory_ranges; ++i) {
+        const auto* const begin = static_cast<const std::byte*>(a.memory[i].begin);
+        const auto* const at = static_cast<const std::byte*>(pointer);
+        holding += begin < at && at + 4 < begin + a.memory[i].bytes;
+      }
+      EXPECT_EQ(holding, 1);
+    }
+    ASSERT_EQ(a.num_documents, 2);
+    EXPECT_EQ(a.document_ends[0], 1);
+    EXPECT_EQ(a.document_ends[1], 4);
+  });
+  Inputs inputs = numbered_inputs(p);
+  inputs.bias = Tensor({1, p.nheads, p.seqlen_q, p.seqlen_k});
+  inputs.alibi_slopes = Tensor({p.batch, p.nheads, 1, 1});
+  inputs.sink = Tensor({1, p.nheads, 1, 1});
+  ForwardBuffers buffers;
+  buffers.run(kernel, c, inputs);
+  EXPECT_EQ(kernel.runs, 1);
+}
+
 TEST(ForwardBuffers, NothingBeforeLeaksIntoTheNextCase) {
   ForwardBuffers buffers;
   Writer large;

@@ -45,6 +45,7 @@ class ForwardBuffers {
 
  private:
   ForwardArgs lay_out(const Case& c, const Inputs& inputs);
+  void tell_memory(ForwardArgs& args);
   void lay_out_bias(const Case& c, const Tensor& bias, ForwardArgs& args);
   BackwardArgs lay_out_backward(const Case& c, const Inputs& inputs, const Tensor& o);
   std::int64_t take_out_of_bounds_of_backward();
@@ -60,8 +61,21 @@ class ForwardBuffers {
   TensorMemory dout_;
   std::array<TensorMemory, 5> gradients_;  // dq, dk, dv, dsink, dbias
   std::vector<std::size_t> asked_;         // of these, the ones that the case has
-  enum List { cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, alibi_slopes, sink, q_descale, k_descale, v_descale };
-  std::array<ListMemory, 9> lists_;
+  enum List {
+    cu_seqlens_q,
+    cu_seqlens_k,
+    seqused_k,
+    page_table,
+    alibi_slopes,
+    sink,
+    q_descale,
+    k_descale,
+    v_descale,
+    document_ends,
+    num_lists
+  };
+  std::array<ListMemory, num_lists> lists_;
+  std::vector<MemoryRange> memory_;  // all of the above that the kernel is handed
 };
 
 }  // namespace attest

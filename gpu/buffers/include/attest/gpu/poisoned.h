@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "attest/plan/args.h"
+
 namespace attest {
 
 /// A stretch of memory with a checked margin on either side and slack beyond it, so that a kernel that runs over an
@@ -32,6 +34,9 @@ class PoisonedMemory {
 
   std::byte* data() { return data_; }  // the tensor's first byte
   const std::byte* data() const { return data_; }
+  MemoryRange range() const {  // margins and tensor
+    return {data_ - margin_, static_cast<std::int64_t>(bytes_ + 2 * margin_)};
+  }
   const std::byte* remembered() const { return copy_.data() + margin_; }
 
   /// Bytes of margins and tensor that differ from the copy.

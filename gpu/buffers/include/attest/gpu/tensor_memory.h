@@ -36,6 +36,7 @@ class TensorMemory {
 
   TensorRef ref() { return {memory_.data(), placement_.batch_stride, placement_.row_stride, placement_.head_stride}; }
   std::byte* data() { return memory_.data(); }
+  MemoryRange range() const { return memory_.range(); }
   const Placement& placement() const { return placement_; }
 
  private:
@@ -50,6 +51,8 @@ class ListMemory {
   /// Null where there are none.
   const std::int32_t* hold_integers(const std::vector<std::int64_t>& values);
   const float* hold_floats(const std::vector<double>& values);
+  bool held() const { return held_; }
+  MemoryRange range() const { return memory_.range(); }
   std::int64_t changed() const { return held_ ? memory_.changed() : 0; }
   void restore() {
     if (held_) memory_.restore();

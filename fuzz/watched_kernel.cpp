@@ -8,12 +8,15 @@ namespace attest {
 namespace {
 
 template <class Call>
-decltype(auto) watch(KernelCall name, Call call) {
+decltype(auto) watch(KernelCall name, const WatchedKernel::OnLost& on_lost, Call call) {
   const InFlight in_flight(name);
   try {
     return call();
   } catch (const InvalidInput&) {
     throw;
+  } catch (const KernelLost& error) {
+    if (on_lost) on_lost(error.what());
+    throw KernelThrew(error.what());
   } catch (const std::exception& error) {
     throw KernelThrew(error.what());
   } catch (...) {
@@ -24,23 +27,23 @@ decltype(auto) watch(KernelCall name, Call call) {
 }  // namespace
 
 const Capability& WatchedKernel::capability() const {
-  return watch(KernelCall::capability, [&]() -> const Capability& { return kernel_->capability(); });
+  return watch(KernelCall::capability, on_lost_, [&]() -> const Capability& { return kernel_->capability(); });
 }
 
 Numerics WatchedKernel::numerics(const Case& c) const {
-  return watch(KernelCall::numerics, [&] { return kernel_->numerics(c); });
+  return watch(KernelCall::numerics, on_lost_, [&] { return kernel_->numerics(c); });
 }
 
 std::optional<std::string> WatchedKernel::unsupported(const Case& c) const {
-  return watch(KernelCall::unsupported, [&] { return kernel_->unsupported(c); });
+  return watch(KernelCall::unsupported, on_lost_, [&] { return kernel_->unsupported(c); });
 }
 
 RunReport WatchedKernel::run(const Case& c, const ForwardArgs& args) {
-  return watch(KernelCall::run, [&] { return kernel_->run(c, args); });
+  return watch(KernelCall::run, on_lost_, [&] { return kernel_->run(c, args); });
 }
 
 RunReport WatchedKernel::run_backward(const Case& c, const BackwardArgs& args) {
-  return watch(KernelCall::run_backward, [&] { return kernel_->run_backward(c, args); });
+  return watch(KernelCall::run_backward, on_lost_, [&] { return kernel_->run_backward(c, args); });
 }
 
 }  // namespace attest

@@ -1,8 +1,10 @@
 // The kernel under test, with a note of every call that it is inside.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "attest/gpu/kernel.h"
 
@@ -12,7 +14,11 @@ namespace attest {
 /// a hang or an exception of any of them is told from attest's own. InvalidInput passes: it is the user's.
 class WatchedKernel : public Kernel {
  public:
-  explicit WatchedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  /// Told, from within the call, that the kernel threw KernelLost; need not come back.
+  using OnLost = std::function<void(const char* what)>;
+
+  explicit WatchedKernel(std::unique_ptr<Kernel> kernel, OnLost on_lost = {})
+      : kernel_(std::move(kernel)), on_lost_(std::move(on_lost)) {}
 
   const Capability& capability() const override;
   Numerics numerics(const Case& c) const override;
@@ -22,6 +28,7 @@ class WatchedKernel : public Kernel {
 
  private:
   std::unique_ptr<Kernel> kernel_;
+  OnLost on_lost_;
 };
 
 }  // namespace attest

@@ -18,6 +18,7 @@
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/in_flight.h"
 #include "attest/problem/error.h"
+#include "attest/problem/exit_code.h"
 #include "watched_kernel.h"
 #include "wire.h"
 
@@ -89,6 +90,13 @@ class Server {
     if (!wire::send(socket_, message)) ::_exit(0);
   }
 
+  // From within the kernel's call, which the parent finds in the record, as it does after a crash.
+  [[noreturn]] void end_lost(const char* what) {
+    reply({{"lost", what}});
+    std::fflush(nullptr);
+    ::_exit(exit_kernel_crashed);
+  }
+
   bool start(const Json& hello) {
     name_ = hello.at("kernel").get<std::string>();
     seed_ = hello.at("seed").get<std::uint64_t>();
@@ -96,7 +104,7 @@ class Server {
     budget_ = {budget.at(0).get<std::int64_t>(), budget.at(1).get<std::int64_t>(), budget.at(2).get<std::int64_t>()};
     if (const int threads = hello.at("threads").get<int>(); threads > 0) omp_set_num_threads(threads);
     try {
-      kernel_ = std::make_unique<WatchedKernel>(make_kernel_(name_));
+      kernel_ = std::make_unique<WatchedKernel>(make_kernel_(name_), [this](const char* what) { end_lost(what); });
     } catch (const InvalidInput& error) {
       reply({{"invalid", error.what()}, {"field", error.field()}});
       return false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "attest/fuzz/interrupt.h"
 #include "attest/problem/error.h"
@@ -56,6 +57,10 @@ WorkerSession::Event WorkerSession::receive(wire::Json& message, const Limits& l
           throw_invalid(message.at("field").get<std::string>(), message.at("invalid").get<std::string>());
         if (message.contains("memory"))
           throw EnvironmentError("out of memory for the case's truth; fewer batch entries, heads or tokens need less");
+        if (message.contains("lost")) {  // its last words: the end of the process follows
+          last_words_ = message.at("lost").get<std::string>();
+          continue;
+        }
         if (message.contains("bug")) throw std::runtime_error(message.at("bug").get<std::string>());
         return Event::message;
       case WorkerProcess::Event::gone:
@@ -83,7 +88,8 @@ WorkerSession::Event WorkerSession::lose(Status status, const Limits& limits) {
   const bool in_kernel = process_->record().kernel_since_ns != 0;
   const auto call = static_cast<KernelCall>(process_->record().kernel_call.load());
   longest_run_seconds_ = longest_run_seconds();
-  const std::string ending = process_->end();
+  const std::string process_ending = process_->end();
+  const std::string ending = last_words_.empty() ? process_ending : std::exchange(last_words_, {});
   process_.reset();
   loss_ = {};
   loss_.status = status;

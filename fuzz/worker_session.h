@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "attest/fuzz/campaign.h"
 #include "worker_process.h"
@@ -48,6 +49,7 @@ class WorkerSession {
   std::unique_ptr<WorkerProcess> process_;
   std::int64_t stop_seen_ns_ = 0;
   double longest_run_seconds_ = 0;  // of the workers before
+  std::string last_words_;          // of a worker whose kernel is lost
   Verdict loss_;
   const Property* lost_in_ = nullptr;
 };

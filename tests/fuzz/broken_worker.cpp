@@ -65,6 +65,7 @@ void break_by(std::string_view word) {
   if (word == "garbles") write_garbage_everywhere();
   if (word == "leaves_a_child") leave_a_child_and_crash();
   if (word == "throws") throw std::runtime_error("no room");
+  if (word == "loses") throw KernelLost("the kernel: cudaErrorIllegalAddress: as a GPU would say");
   while (word == "hangs") std::this_thread::sleep_for(milliseconds(10));
   while (word == "spins") {
     static volatile int turns = 0;

@@ -44,7 +44,7 @@ std::uint64_t cases_above_30_keys(const CampaignOptions& options) {
 class EveryCrash : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Crash, EveryCrash,
                          testing::Values("segfaults", "aborts", "exits", "is_killed", "overflows", "leaves_a_child",
-                                         "aborts_when_asked", "throws_when_asked"),
+                                         "loses", "aborts_when_asked", "throws_when_asked"),
                          [](const auto& p) { return p.param; });
 
 TEST_P(EveryCrash, IsAFindingAndTheCampaignGoesOn) {
@@ -91,6 +91,7 @@ TEST(Crash, SaysHowTheWorkerEnded) {
   EXPECT_THAT(detail("garbles"), HasSubstr("garbage"));
   EXPECT_EQ(detail("aborts_when_asked"), "SIGABRT in the kernel's unsupported()");
   EXPECT_EQ(detail("throws_when_asked"), "no room");
+  EXPECT_EQ(detail("loses"), "the kernel: cudaErrorIllegalAddress: as a GPU would say in the kernel");
   EXPECT_EQ(detail("segfaults_in_numerics"), "SIGSEGV in the kernel's numerics()");
 }
 

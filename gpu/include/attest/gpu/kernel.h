@@ -36,7 +36,7 @@ struct RunReport {
 };
 
 /// A kernel can run nothing more in this process, such as after an illegal address on a GPU; what() says what happened.
-/// Who runs kernels in workers starts another one.
+/// Held against the kernel as a crash is; a worker ends with it, and another one is started.
 class KernelLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -62,7 +62,7 @@ Forward forward(const Problem& problem, const Inputs& inputs) {
   return out;
 }
 
-Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical) {
+Truth empty_truth(const Problem& problem, const Numerics& numerics, bool statistical) {
   Truth truth;
   truth.forward = empty_forward(problem);
   truth.numerics = numerics;
@@ -78,6 +78,11 @@ Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Nu
     if (only_P_rounds(numerics)) truth.roundings = Tensor(truth.forward.lse.extents);
     truth.lse_variance = Tensor(truth.forward.lse.extents);
   }
+  return truth;
+}
+
+Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical) {
+  Truth truth = empty_truth(problem, numerics, statistical);
   const PreparedInputs in(problem, inputs);
   const bool capped = problem.softcap > 0;
   for_each_strip(problem, capped ? 4 : 3, [&](const StripPlace& place, StripMemory& memory) {

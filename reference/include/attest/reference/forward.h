@@ -35,6 +35,9 @@ struct Truth {
   Gradients gradients{}, gradient_bounds{};  // empty until add_gradients()
 };
 
+/// A truth of zeros whose tensors are those that forward_with_budget() fills for these arguments.
+Truth empty_truth(const Problem& problem, const Numerics& numerics, bool statistical);
+
 /// The statistical budget is for continuous zero-mean random inputs only (Distribution::normal), and
 /// left out for 8-bit inputs of fewer than 4 coordinates, which are not continuous.
 Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical);

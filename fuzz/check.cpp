@@ -77,6 +77,7 @@ std::vector<std::string> not_judged(const CheckOptions& options, const CheckResu
 void CheckOptions::validate() const {
   attest::validate(the_case);
   if (!property.empty()) property_named(property);
+  truth_named(truth);
   if (!(hang_seconds >= 0 && hang_seconds <= 1e7))
     throw InvalidInput("timeout", fmt::format("{} s", hang_seconds), "is outside 0 to 10^7 s");
   if (diffs < 0) throw InvalidInput("diffs", fmt::format("{}", diffs), "is below 0");
@@ -107,7 +108,7 @@ CheckResult run_check(Kernel& kernel, const CheckOptions& options, const EachVer
   }
   if (result.unsupported || options.dry_run) return result;
   ForwardBuffers buffers;
-  Trial trial(kernel, buffers, options.the_case);
+  Trial trial(kernel, buffers, options.the_case, truth_named(options.truth));
   for (const Property& property : properties()) {
     const bool wanted = options.property.empty() || options.property == property.name;
     if (wanted && property.applies(options.the_case)) add(property, judge(property, trial));
@@ -136,6 +137,7 @@ nlohmann::ordered_json to_json(const CheckOptions& options, const CheckResult& r
   json["schema"] = "attest/check/1";
   json["kernel"] = options.kernel;
   json["case"] = to_json(options.the_case);
+  json["truth"] = options.truth;
   json["dry_run"] = options.dry_run;
   json["interrupted"] = result.interrupted;
   if (result.unsupported) json["unsupported"] = *result.unsupported;

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
+
 #include "attest/cpu/backward_mutants.h"
 #include "attest/cpu/cpu_kernel.h"
 #include "attest/cpu/mutants.h"
 #include "attest/problem/error.h"
+#include "cuda_kernels.h"
 
 namespace attest {
 namespace {
@@ -39,6 +42,8 @@ std::unique_ptr<Kernel> make_kernel(std::string_view spec) {
   if (name == "mutant") return make_mutant(rest);
   for (const Entry& entry : entries)
     if (entry.name == name) return entry.make(rest);
+  for (const std::string_view cuda : cuda_kernel_names)
+    if (cuda == name) return make_cuda_kernel(name, rest);
   throw InvalidInput("kernel", fmt::format("'{}'", name),
                      fmt::format("is none of {}", fmt::join(kernel_names(), ", ")));
 }
@@ -46,7 +51,17 @@ std::unique_ptr<Kernel> make_kernel(std::string_view spec) {
 std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
   for (const Entry& entry : entries) names.emplace_back(entry.name);
+  names.insert(names.end(), std::begin(cuda_kernel_names), std::end(cuda_kernel_names));
   return names;
+}
+
+std::vector<KernelEntry> list_kernels() {
+  std::vector<KernelEntry> kernels;
+  for (const Entry& entry : entries) kernels.push_back({std::string(entry.name), entry.make({})->capability(), {}});
+  const std::string unavailable = cuda_state().unavailable;
+  for (const std::string_view name : cuda_kernel_names)
+    if (auto capability = cuda_capability(name)) kernels.push_back({std::string(name), *capability, unavailable});
+  return kernels;
 }
 
 }  // namespace attest

@@ -51,7 +51,7 @@ const Inputs& Trial::inputs() {
 
 const Truth& Trial::truth() {
   if (truth_) return *truth_;
-  truth_ = forward_with_budget(case_.problem, inputs(), kernel_.numerics(case_), case_.inputs == Distribution::normal);
+  truth_ = forward_truth_(case_.problem, inputs(), kernel_.numerics(case_), case_.inputs == Distribution::normal);
   if (has_gradients()) {
     const Outputs& outputs = run().outputs;
     const Forward handed{outputs.o, outputs.lse.value_or(truth_->forward.lse)};
@@ -76,7 +76,7 @@ ForwardRun Trial::run(const Case& variation, const Inputs& inputs, bool gradient
 }
 
 Truth Trial::truth_of(const Case& variation, const Inputs& inputs, bool gradients) {
-  Truth truth = forward_with_budget(variation.problem, inputs, kernel_.numerics(variation), false);
+  Truth truth = forward_truth_(variation.problem, inputs, kernel_.numerics(variation), false);
   if (gradients) add_gradients(variation.problem, inputs, truth);
   return truth;
 }

@@ -167,6 +167,7 @@ class Server {
     options.the_case = wire::to_case(request.at("case"));
     options.property = request.at("check").get<std::string>();
     options.diffs = request.at("diffs").get<std::int64_t>();
+    options.truth = request.at("truth").get<std::string>();
     options.dry_run = request.at("dry_run").get<bool>();
     options.kernel = name_;
     if (request.contains("mask")) {

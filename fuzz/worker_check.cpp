@@ -22,6 +22,7 @@ CheckResult run_check(const WorkerProgram& program, const CheckOptions& options)
   wire::Json request = {{"check", options.property},
                         {"case", wire::from_case(options.the_case)},
                         {"diffs", options.diffs},
+                        {"truth", options.truth},
                         {"dry_run", options.dry_run}};
   if (options.mask) request["mask"] = wire::from_mask_options(options.mask_options);
   session.send(request);

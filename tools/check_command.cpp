@@ -40,6 +40,7 @@ ExitCode run(const Flags& flags) {
   }
   options.diffs = flags.integer("--diffs", 0).value_or(0);
   options.dry_run = flags.given("--dry-run");
+  options.truth = flags.text("--truth").value_or("cpu");
   if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
   options.progress = true;
   const std::optional<OutputFile> mask_file = read_mask(flags, options);
@@ -62,6 +63,7 @@ Command check_command() {
             flags.group("Check");
             declare_kernel_flag(flags);
             flags.value("--property", "P", "Only this property (all that apply)");
+            flags.value("--truth", "W", "Where O's and LSE's truth is computed: cpu, or gpu for long sequences (cpu)");
             flags.value("--diffs", "N", "List the N elements that are worst for their bound (0)");
             flags.value("--mask", "FILE", "Read which keys each row really sees and draw it beside the truth (SVG)");
             flags.value("--mask-batch", "B", "Only this batch entry's mask (all are read, the worst is drawn)");

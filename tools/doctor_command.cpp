@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/fuzz/kernels.h"
 #include "commands.h"
 #include "output.h"
 
@@ -90,7 +91,10 @@ ExitCode run(const Flags& flags) {
       {"nlohmann_json",
        fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
       {"cli11", CLI11_VERSION}};
+  const CudaState cuda = cuda_state();
   json["cuda_driver"] = driver;
+  json["cuda_runtime"] = cuda.runtime;
+  json["cuda_unavailable"] = cuda.unavailable;
   json["nvcc"] = nvcc;
   json["gpus"] = Json::array();
   for (const Gpu& gpu : gpus)
@@ -104,11 +108,15 @@ ExitCode run(const Flags& flags) {
   text += "libraries    ";
   for (const auto& [name, version] : json["libraries"].items())
     text += fmt::format("{} {}  ", name, version.get<std::string>());
-  text += fmt::format("\nCUDA driver  {}\nnvcc         {}\n", driver, nvcc.empty() ? "not in PATH" : nvcc);
+  text += fmt::format("\nCUDA driver  {}\nCUDA runtime {}\nnvcc         {}\n", driver,
+                      cuda.runtime.empty() ? "none: built without CUDA" : cuda.runtime,
+                      nvcc.empty() ? "not in PATH" : nvcc);
   if (gpus.empty()) text += "GPU          none: reference, fuzz, predict and mutants run on the CPU\n";
   for (const Gpu& gpu : gpus)
     text += fmt::format("GPU          {} (sm_{}{})\n", gpu.name, gpu.compute_capability_major,
                         gpu.compute_capability_minor);
+  if (!gpus.empty())
+    text += fmt::format("CUDA kernels {}\n", cuda.unavailable.empty() ? "can run here" : cuda.unavailable);
   results.finish("doctor", json, text);
   return exit_pass;
 }

@@ -23,8 +23,7 @@ ExitCode run(const Flags& flags) {
   const Results results(flags);
   Json kernels = Json::array();
   std::string text;
-  for (const std::string& name : kernel_names()) {
-    const Capability capability = make_kernel(name)->capability();
+  for (const auto& [name, capability, unavailable] : list_kernels()) {
     std::vector<std::string_view> dtypes;
     for (const Dtype dtype : capability.dtypes) dtypes.push_back(to_string(dtype));
     kernels.push_back({{"name", name},
@@ -34,8 +33,10 @@ ExitCode run(const Flags& flags) {
                        {"lse_base", capability.lse_base},
                        {"lse_of_empty_row", number_or_word(capability.lse_of_empty_row)},
                        {"bitwise_batch", capability.bitwise_batch},
-                       {"bitwise_gqa", capability.bitwise_gqa}});
+                       {"bitwise_gqa", capability.bitwise_gqa},
+                       {"unavailable", unavailable}});
     text += fmt::format("{:<8} {} ({})\n", name, capability.description, fmt::join(dtypes, ", "));
+    if (!unavailable.empty()) text += fmt::format("{:<8} cannot run here: {}\n", "", unavailable);
   }
   results.finish("kernels", {{"kernels", kernels}}, text);
   return exit_pass;

@@ -56,7 +56,9 @@ const CommandKeys command_keys[] = {
     {{"devices"}, {"devices"}},
     {{"plans"}, {"plans", "device", "dtype", "fields"}},
     {{"models"}, {"models"}},
-    {{"doctor"}, {"version", "compiler", "build_type", "openmp_threads", "libraries", "cuda_driver", "nvcc", "gpus"}},
+    {{"doctor"},
+     {"version", "compiler", "build_type", "openmp_threads", "libraries", "cuda_driver", "cuda_runtime",
+      "cuda_unavailable", "nvcc", "gpus"}},
 };
 
 class CommandsTest : public ::testing::TestWithParam<CommandKeys> {};
@@ -117,6 +119,20 @@ TEST(Commands, HelpListsThemAll) {
 TEST(Commands, Version) {
   const Folder folder;
   EXPECT_EQ(run_attest({"--version"}, folder).out, "attest " ATTEST_VERSION "\n");
+}
+
+TEST(Commands, WhatNeedsAGpuSaysInOneLineThatThereIsNone) {
+  const Folder folder;
+  const Json doctor = Json::parse(run_attest({"doctor", "--json", "-"}, folder).out);
+  if (doctor.at("cuda_unavailable") == "") GTEST_SKIP() << "there is a GPU here";
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--kernel", "unfused"}, {"--truth", "gpu"}}) {
+    std::vector<std::string> arguments = {"check", "--seqlen-q", "3", "--seqlen-k", "5"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Ran ran = run_attest(arguments, folder);
+    EXPECT_EQ(ran.exit_code, 3) << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
 }
 
 TEST(Commands, ReferenceReadsItsOwnArrays) {

@@ -23,8 +23,10 @@ struct CheckOptions {
   double hang_seconds = 60;  // a run of the kernel that takes longer is ended; 0: never. In a worker only
   bool progress = false;     // a line to stderr every few seconds. In a worker only
   MaskOptions mask_options;
+  std::string truth = "cpu";  // of O and LSE: truth_named()
 
-  /// Throws InvalidInput naming the case's field, property, diffs, timeout, mask, mask_batch or mask_head.
+  /// Throws what truth_named() does, and InvalidInput naming the case's field, property, diffs, timeout, mask,
+  /// mask_batch or mask_head.
   void validate() const;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "attest/fuzz/truth.h"
 #include "attest/gpu/forward_buffers.h"
 #include "attest/gpu/kernel.h"
 #include "attest/reference/forward.h"
@@ -13,8 +14,10 @@ namespace attest {
 
 class Trial {
  public:
-  /// The kernel must support c. Keeps references to kernel and buffers.
-  Trial(Kernel& kernel, ForwardBuffers& buffers, const Case& c) : kernel_(kernel), buffers_(buffers), case_(c) {}
+  /// The kernel must support c. Keeps references to kernel and buffers. `forward_truth` computes every truth of O and
+  /// LSE.
+  Trial(Kernel& kernel, ForwardBuffers& buffers, const Case& c, TruthFunction forward_truth = forward_with_budget)
+      : kernel_(kernel), buffers_(buffers), case_(c), forward_truth_(forward_truth) {}
 
   Kernel& kernel() { return kernel_; }
   const Case& the_case() const { return case_; }
@@ -50,6 +53,7 @@ class Trial {
   Kernel& kernel_;
   ForwardBuffers& buffers_;
   Case case_;
+  TruthFunction forward_truth_;
   std::optional<Inputs> inputs_;
   std::optional<Truth> truth_;
   std::optional<ForwardRun> run_;

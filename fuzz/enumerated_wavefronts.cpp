@@ -1,0 +1,134 @@
+#include "enumerated_wavefronts.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
+#include "attest/plan/catalog.h"
+#include "attest/plan/launch.h"
+#include "attest/simulator/expand_bulk.h"
+
+namespace attest {
+namespace {
+
+/// Where a head's rows of each operand lie, in bytes.
+struct HeadBytes {
+  std::array<std::int64_t, 4> row0{}, row_stride{};
+};
+
+/// Words of 4 bytes are in bank word % 32. Lanes take turns as 128 bytes allow, in their order; a turn takes as many
+/// wavefronts as the fullest bank has different words. TMA's own writes are not counted by the hardware.
+struct EnumeratingSink {
+  const HeadBytes& head;
+  EnumeratedWavefronts found;
+  std::int64_t of_last_copy = 0;
+
+  void shared(const SharedAccess& a) {
+    of_last_copy = 0;
+    if (a.kind == SharedAccess::Kind::fill_bulk) return;
+    const int lanes_a_turn = std::min(32, 128 / a.bytes);
+    std::int64_t wavefronts = 0, bytes = 0;
+    for (int turn = 0; turn < 32; turn += lanes_a_turn) {
+      std::array<std::vector<std::uint32_t>, 32> words_of_bank;
+      for (int lane = turn; lane < turn + lanes_a_turn; ++lane) {
+        if ((a.active >> lane & 1) == 0) continue;
+        bytes += a.bytes;
+        std::uint32_t before = ~0u;
+        for (std::uint32_t byte = 0; byte < static_cast<std::uint32_t>(a.bytes); ++byte) {
+          const std::uint32_t word = (a.address[static_cast<std::size_t>(lane)] + byte) >> 2;
+          if (word != before) words_of_bank[word & 31].push_back(word);
+          before = word;
+        }
+      }
+      std::size_t fullest = 0;
+      for (std::vector<std::uint32_t>& words : words_of_bank) {
+        std::sort(words.begin(), words.end());
+        words.erase(std::unique(words.begin(), words.end()), words.end());
+        fullest = std::max(fullest, words.size());
+      }
+      wavefronts += static_cast<std::int64_t>(fullest);
+    }
+    found.wavefronts += wavefronts;
+    found.ideal += (bytes + 127) / 128;
+    if (a.kind == SharedAccess::Kind::fill_async) of_last_copy = wavefronts;
+  }
+  /// A cp.async takes a wavefront for each 128-byte line of memory that it reads, if those are more.
+  void global(const GlobalAccess& a) {
+    if (of_last_copy == 0) return;
+    const auto x = static_cast<std::size_t>(a.operand);
+    std::set<std::int64_t> lines;
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      if ((a.active >> lane & 1) == 0) continue;
+      const std::int64_t first = head.row0[x] + a.row[lane] * head.row_stride[x] + a.byte[lane];
+      for (std::int64_t byte = first; byte < first + a.bytes; ++byte) lines.insert(byte >> 7);
+    }
+    found.wavefronts += std::max<std::int64_t>(0, static_cast<std::int64_t>(lines.size()) - of_last_copy);
+    of_last_copy = 0;
+  }
+  void bulk_row(Operand, int, int, bool) {}
+  void atomic() {}
+  void matrix_step() {}
+  void exponentials(int, int) {}
+};
+
+/// Tensors start on lines of their own; a packed one has its batch entries one after the other.
+HeadBytes bytes_of_head(const Case& c, const KernelPlan& plan, std::int64_t b, std::int64_t head) {
+  const Problem& p = c.problem;
+  const std::int64_t key_head = head / (p.nheads / p.nheads_k);
+  HeadBytes result;
+  const auto place = [&](Operand x, std::int64_t rows, std::int64_t heads, std::int64_t columns, std::int64_t at,
+                         const std::vector<std::int64_t>& packed) {
+    std::int64_t rows_before = 0;
+    for (std::size_t i = 0; !packed.empty() && i < static_cast<std::size_t>(b); ++i) rows_before += packed[i];
+    if (!packed.empty()) rows = 0;
+    for (const std::int64_t n : packed) rows += n;
+    const TensorRef t = strides_of(c.layout, rows, heads, columns);
+    const std::int64_t first = packed.empty() ? b * t.batch_stride : rows_before * t.row_stride;
+    const auto i = static_cast<std::size_t>(x);
+    result.row0[i] = (c.layout.base_offset + first + at * t.head_stride) * plan.bytes(x);
+    result.row_stride[i] = t.row_stride * plan.bytes(x);
+  };
+  place(Operand::q, p.seqlen_q, p.nheads, p.headdim, head, p.varlen_q);
+  place(Operand::k, p.seqlen_k, p.nheads_k, p.headdim, key_head, p.varlen_k);
+  place(Operand::v, p.seqlen_k, p.nheads_k, p.headdim_v, key_head, p.varlen_k);
+  place(Operand::o, p.seqlen_q, p.nheads, p.headdim_v, head, p.varlen_q);
+  return result;
+}
+
+}  // namespace
+
+std::optional<EnumeratedWavefronts> enumerated_wavefronts(const Case& c, const KernelPlan& plan,
+                                                          std::int64_t key_tiles) {
+  const Problem& p = c.problem;
+  const int q_tiles = num_q_tiles(plan, p);
+  constexpr std::int64_t few = 8;
+  const std::int64_t ctas = p.batch * p.nheads * q_tiles * plan.num_splits;
+  if (key_tiles > few || ctas > 4 * few || c.layout.page_size != 0) return std::nullopt;
+  const LengthArrays lengths(p);
+  const Launch launch = make_launch(p, lengths.document_ends);
+  EnumeratedWavefronts total;
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t head = 0; head < p.nheads; ++head) {
+      const HeadBytes at = bytes_of_head(c, plan, b, head);
+      for (int cta = 0; cta < q_tiles * plan.num_splits; ++cta) {
+        const Work work = make_work(launch, lengths.args(), b, cta / plan.num_splits, cta % plan.num_splits);
+        if (!plan.has_rows(work)) continue;
+        const Program program = record(plan, work);
+        EnumeratingSink sink{at, {}, 0};
+        for (std::size_t warp = 0; warp < program.warps.size(); ++warp) {
+          for (const Step& step : program.warps[warp]) {
+            if (plan.producer_warps == 0)
+              expand(plan, work, step, static_cast<int>(warp), sink);
+            else
+              expand_warp_specialized(plan, work, step, static_cast<int>(warp), sink);
+          }
+        }
+        total.wavefronts += sink.found.wavefronts, total.ideal += sink.found.ideal;
+      }
+    }
+  }
+  return total;
+}
+
+}  // namespace attest

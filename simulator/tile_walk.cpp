@@ -171,13 +171,20 @@ void Walk::simulate() {
   }
 }
 
-/// What CTAs store repeats in those that are not simulated; what was dirty before the kernel does not. Beyond both
-/// nothing is written, however much more a simulated key tile stores than the others do.
+/// Beyond what may stay dirty, all that CTAs store and what was dirty before the kernel is written. Spill repeats in
+/// the key tiles that are not simulated, and is written back as often as in those that are, but no more than it is
+/// stored.
 double Walk::extrapolated_writes(double written, double scale) const {
   if (scale == 1) return written;
   const auto left_over = static_cast<double>(options_.dirty_bytes_at_start);
+  const double all = left_over + grid_.stored_bytes();
+  if (grid_.spill_lines() == 0) {
+    const double may_stay = static_cast<double>(device_.l2_bytes) * static_cast<double>(device_.l2_dirty_ways) /
+                            static_cast<double>(device_.l2_ways);
+    return std::max(std::min(written, all), all - may_stay);
+  }
   const double own = std::max(0.0, written - left_over);
-  return std::min(written - own + own * scale, left_over + grid_.stored_bytes());
+  return std::min(written - own + own * scale, all);
 }
 
 TileWalk Walk::result() const {

@@ -53,8 +53,9 @@ constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
 
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
 /// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
-/// from shared memory in each key tile. Spill is what its own counters show: at headdim 128, 14 words a thread and key
-/// tile and 14 once; at 64, 214 words over 32 key tiles and 53 over 4.5.
+/// from shared memory in each key tile. Registers and spill are those of PyTorch 2.11's sm_90 code
+/// (docs/results/h200-sm.md): words stored in the loop over key tiles, and once a CTA, from its SASS and from counted
+/// store instructions. Lengths that are no multiple of the tiles run another kernel than whole tiles do.
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
   KernelPlan plan;
@@ -71,9 +72,14 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
   if (plan.element_bytes == 2 && (padded == 128 || padded == 64)) {
+    const bool causal = p.causal != Causal::none;
+    const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
     plan.known_registers = 255;
-    plan.spill_words_per_key_tile = padded == 128 ? 14 : 6;
-    plan.spill_words_per_cta = padded == 128 ? 14 : 22;
+    plan.spill_words_per_key_tile = padded == 64 ? (causal && !whole ? 5 : 6) : whole ? 14 : 8;
+    if (padded == 128)
+      plan.spill_words_per_cta = whole ? (causal ? 11 : 14) : 4;
+    else
+      plan.spill_words_per_cta = whole ? (causal ? 23 : 22) : causal ? 39 : 17;
   }
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);

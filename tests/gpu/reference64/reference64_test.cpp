@@ -29,7 +29,9 @@ void expect_same(const char* what, const Tensor& gpu, const Tensor& cpu, double 
   for (std::size_t at = 0; at < cpu.values.size(); ++at) {
     const double a = gpu.values[at], b = cpu.values[at];
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    ASSERT_LE(std::abs(a - b), tolerance * (std::abs(b) + scale)) << what << " " << at << " of " << command_line(c);
+    const bool close = std::abs(a - b) <= tolerance * (std::abs(b) + scale);
+    EXPECT_TRUE(close) << what << " " << at << " is " << a << " where it is " << b << ": " << command_line(c);
+    if (!close) return;
   }
 }
 
@@ -55,11 +57,11 @@ TEST(Reference64, EqualsTheReferenceOnGeneratedCases) {
     Numerics n = flash_numerics(c.problem.dtype, k % 2 == 0 ? 16 : 64);
     n.num_splits = static_cast<int>(c.num_splits);
     if (k % 5 == 0) n.max_P = 256;
-    if (k % 7 == 0) n.u_S = n.u_P;
+    // Finer than P's: where a score may be off by tens, W = sum p exp(-tau) is all cancellation.
+    if (k % 7 == 0) n.u_S = 0x1p-11;
     const bool statistical = c.inputs == Distribution::normal;
     expect_same(forward_with_budget_on_gpu(c.problem, inputs, n, statistical),
                 forward_with_budget(c.problem, inputs, n, statistical), c);
-    if (HasFatalFailure()) return;
   }
 }
 

@@ -25,8 +25,8 @@ RowConstants row_constants(const PreparedInputs& in, const Numerics& n, const Ro
   c.N = static_cast<double>(row.columns.size());
   const bool fp8 = is_fp8(in.problem.dtype), splits = n.num_splits > 1;
   const auto S = static_cast<double>(n.num_splits);
-  // A second range, a sink and a split each may meet one maximum more.
-  const int breaks = (row.columns.end() - row.columns.begin() > 1) + in.problem.sink + (splits ? n.num_splits : 0);
+  // A second interval of keys, a sink and a split each may meet one maximum more.
+  const int breaks = row.apart + in.problem.sink + (splits ? n.num_splits : 0);
   const SumErrors sums = sum_errors(n, row.columns.size(), breaks);
   c.T = sums.T, c.g_pv = sums.g_pv, c.g_l = sums.g_l;
   const auto d = static_cast<double>(in.problem.headdim);

@@ -138,7 +138,9 @@ void strip_softmax(const PreparedInputs& in, const StripPlace& place, const doub
     double* w = weights + r * width;
     RowSoftmax& row = rows[r];
     row = {};
-    row.columns = columns_of(place, key_ranges(in.problem, place.b, place.first_row + r));
+    const KeyRanges keys = key_ranges(in.problem, place.b, place.first_row + r);
+    row.columns = columns_of(place, keys);
+    row.apart = keys.end() - keys.begin() > 1;
 
     double max = sink, min = infinity;
     for (const KeyRange& part : row.columns) {

@@ -80,7 +80,8 @@ class StripMemory {
 
 /// What a row's softmax came to.
 struct RowSoftmax {
-  KeyRanges columns;       // those of the strip whose keys the row sees
+  KeyRanges columns;       // those of the strip whose keys the row sees; keys apart may be columns side by side
+  bool apart = false;      // whether these keys are two intervals
   double max = 0;          // m, over the scores and the sink; 0 where all of them are -Inf
   double sum = 0;          // l = sum exp(s - m), the sink's weight included; 0 where nothing weighs anything
   double sink_weight = 0;  // exp(sink - m)

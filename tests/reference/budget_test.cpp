@@ -136,6 +136,22 @@ TEST(BudgetTest, EveryRoundingCounts) {
 }
 
 // Scores so large that nothing is known of a weight: O is still an average of V, and the bound says that much, not Inf.
+// Keys 0 to 31 and 41: a strip of this row alone has them side by side, and yet a kernel's tiles meet one maximum more
+// than over 33 keys in a row.
+TEST(BudgetTest, KeysApartMayMeetOneMaximumMore) {
+  const auto lse_bound = [](const Problem& p) {
+    Case c;
+    c.problem = p;
+    c.inputs = Distribution::zero_q;
+    return forward_with_budget(p, make_inputs(c), flash_numerics(p.dtype), false).lse_bound.at(0, 0, 0, 0);
+  };
+  Problem apart = small_problem(1, 42, 8, 8);
+  apart.causal = Causal::bottom_right;
+  apart.window_left = 0;
+  apart.prefix = 32;
+  EXPECT_GT(lse_bound(apart), lse_bound(small_problem(1, 33, 8, 8)));
+}
+
 TEST(BudgetTest, HopelessScoresStillBoundAnAverage) {
   Case c;
   c.problem = small_problem(3, 40, 64, 4);

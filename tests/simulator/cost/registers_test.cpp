@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -224,6 +225,42 @@ TEST(Registers, ProducersGiveTheirsToConsumers) {
   plan.p_in_smem = true;
   EXPECT_EQ(estimate_registers(plan, h100).probabilities, 0);
   EXPECT_EQ(estimate_registers(plan, h100).stack_words, 0);
+}
+
+// FlashAttention 3's launches show 168 and 128; its consumers spill nothing, its producers a few words.
+TEST(Registers, Fa3sComeOutWithoutBeingKnown) {
+  const DeviceSpec h200 = load_device("h200");
+  for (const std::int64_t headdim : {64, 128}) {
+    for (const Causal causal : {Causal::none, Causal::bottom_right}) {
+      const Problem p{1, 16, 16, 4096, 4096, headdim, headdim, Dtype::bf16, {}, causal, -1, -1};
+      KernelPlan plan = fa3_plan(p, 232448);
+      EXPECT_EQ(plan.known_registers, headdim == 64 ? 128 : 168);
+      plan.known_registers = 0;
+      const RegisterEstimate e = estimate_registers(plan, h200);
+      EXPECT_EQ(e.registers_per_thread, headdim == 64 ? 128 : 168);
+      EXPECT_EQ(e.spill_words, 0);
+      EXPECT_EQ(e.producer_limit, headdim == 64 ? 32 : 24);
+      EXPECT_EQ(e.producer_stack_words, headdim == 128 && causal != Causal::none ? 2 : 0);
+    }
+  }
+}
+
+// Both sides of what ptxas takes: 128 columns of O and 4 words of P go into 168 registers and not into 128.
+TEST(Registers, OneWgmmaMustFitTheLaunch) {
+  const DeviceSpec h100 = load_device("h100");
+  KernelPlan plan = plan_of(256, 128, 64, 8, 1);
+  plan.matrix_kind = MatrixKind::wgmma, plan.copy_kind = CopyKind::tma, plan.producer_warps = 4;
+  EXPECT_NO_THROW(estimate_registers(plan, h100));
+  plan.tile_m = 192, plan.num_warps = 12;
+  try {
+    estimate_registers(plan, h100);
+    FAIL() << "158 words of operands went into 128 registers";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("tile_m"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("128 registers each, and one wgmma of 256 columns needs 158"));
+  }
+  plan.known_registers = 128;  // somebody compiled it
+  EXPECT_NO_THROW(estimate_registers(plan, h100));
 }
 
 TEST(Registers, CtasThatShareAnSmLowerTheLimit) {

@@ -54,6 +54,8 @@ constexpr Field fields[] = {
     {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50, Field::both},
     {"dram_bytes_per_second", &DeviceSpec::dram_bytes_per_second, 1e6, 1e18, Field::both},
     {"dram_latency_cycles", &DeviceSpec::dram_latency_cycles, 0, 1e6},
+    {"kernel_launch_cycles", &DeviceSpec::kernel_launch_cycles, 0, 1e9},
+    {"cta_launch_cycles", &DeviceSpec::cta_launch_cycles, 0, 1e9},
     {"num_cube_cores", &DeviceSpec::num_cube_cores, 1, 4096, Field::cube_vector},
     {"num_vector_cores", &DeviceSpec::num_vector_cores, 1, 4096, Field::cube_vector},
     {"core_clock_hz", &DeviceSpec::core_clock_hz, 1e6, 1e11, Field::cube_vector},

@@ -90,6 +90,8 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   for (const auto* field : {"num_sms", "sm_clock_hz", "exp_per_clock"}) uses.push_back({field, {"cycles", "time_us"}});
   for (const auto* field : {"smem_bytes_per_cta_max", "registers_per_sm"})
     uses.push_back({field, {"ctas_per_sm", "cycles", "time_us"}});
+  for (const auto* field : {"kernel_launch_cycles", "cta_launch_cycles"})
+    uses.push_back({field, {"cycles", "time_us"}});
   if (reads_again)
     for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpcs"})
       uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
@@ -200,7 +202,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   // the kernel that combines splits waits for the first one, then for L2
   const double combine_seconds =
       plan.num_splits == 1 ? 0 : device.launch_overhead_seconds + r.walk.partial_bytes / device.l2_bytes_per_second;
-  r.cycles = combine_seconds * device.sm_clock_hz +
+  r.cycles = combine_seconds * device.sm_clock_hz + (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles) +
              std::max(r.walk.cycles, std::max(dram_seconds, l2_seconds) * device.sm_clock_hz);
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(r, demand);

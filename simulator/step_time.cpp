@@ -17,13 +17,22 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
   return plan.element_bytes == 4 ? device.fp32_fma_per_clock : device.mma_sync_fma_per_clock_16bit;
 }
 
-/// Steps of one warp that are under way at a time: wgmma runs on while its warpgroup goes on to the softmax, and each
-/// step's second half of the products does so (the first half's results are what the softmax waits for). With three
-/// warpgroups 1 is fitted, to the cycles of FlashAttention 3 at headdim 64; why its products do not run on is not
-/// known.
-double steps_under_way(const KernelPlan& plan) {
-  return plan.matrix_kind == MatrixKind::wgmma && plan.num_warps <= 8 ? 1.5 : 1;
-}
+// Measured on an H200 (docs/results/h200-sm.md), cycles a warp instruction of a scheduler, all from independent chains:
+// maxima, selections and packing go through one pipe (pipes.csv: max, select, pack), sums and products through another.
+constexpr double alu_cycles = 2.25, fma_cycles = 1.28;
+// From a product's issue to its warpgroup seeing it, beyond the tensor pipe's time (step_moments.csv, headdim 64).
+constexpr double product_latency = 128;
+// What a 64 x N softmax takes alone beyond its pipes' times: shuffles, dependent scales (step.csv, softmax alone: 145
+// at N = 128 and 176), less the 60 instructions of that loop that are counted in `loop_instructions`.
+constexpr double softmax_latency = 145 - 60;
+// Instructions of a key tile that are no arithmetic on scores or O, in FlashAttention 3's loops (sass_loops.csv:
+// 111, 117 and 134 with 12, 16 and 19 products, 45 more where P goes through shared memory).
+constexpr double loop_instructions = 80, loop_instructions_a_product = 2.7, loop_instructions_p_in_smem = 45;
+// Storing P costs 4 cycles for 8 columns and a fence (step.csv, 192 x 64 alone).
+constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
+// By how much of the time that products run beside them other instructions take longer: the registers' ports, which
+// accumulators take. From the 35 whole steps of step.csv, whose mean is right with it; no kernel's counter is in it.
+constexpr double slowed_by_products = 0.22;
 
 }  // namespace
 
@@ -67,20 +76,65 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double modified = elements * ((plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0));
   d.issue = unlisted_instructions *
             (fp32_issue + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
+
+  const double pipe_width = std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
+  d.maxima = alu_cycles * pipe_width * (elements + 4 + masks);
+  d.sums = fma_cycles * pipe_width * (elements + 2 + modified);  // the scores' own product is hidden under exponentials
+  d.packing = alu_cycles * pipe_width * packs;
+  d.rescaling = fma_cycles * pipe_width * (outputs + 2);
+  const double products =
+      static_cast<double>(plan.columns(Operand::q)) / plan.k_step() + static_cast<double>(plan.tile_n) / plan.k_step();
+  d.fixed = softmax_latency + loop_instructions + loop_instructions_a_product * products + 2.0 * spill_words;
+  if (plan.p_in_smem) d.fixed += loop_instructions_p_in_smem + p_store_cycles * elements + p_fence_cycles;
   return d;
 }
 
+namespace {
+
+/// A key tile of warpgroups whose scores are issued together with O += P V of the tile before: a warpgroup waits for
+/// its scores, then its softmax runs beside its own product and the others'. Residences at a pipe grow by what the
+/// other warpgroups keep it busy; the cycle is their fixed point.
+double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  const double warps = ctas * plan.num_warps;
+  const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
+  const double others = of_scheduler - 1;
+  const double headdim = plan.columns(Operand::q), headdim_v = plan.columns(Operand::v);
+  const double scores = d.tensor * headdim / (headdim + headdim_v), output = d.tensor - scores;
+  const double alu = d.maxima + d.packing, fma = d.sums + d.rescaling;
+  const auto once_round = [&](double cycle) {
+    const auto residence = [&](double demand, double of_pipe) {
+      return demand / (1 - std::min(others * of_pipe / cycle, 1 - 1e-6));
+    };
+    const double until_scores = residence(scores, d.tensor) + product_latency;
+    const double until_output = residence(output, d.tensor);
+    const double exponentials = residence(d.exp, d.exp) + residence(d.maxima, alu) + residence(d.sums, fma);
+    const double tail = residence(d.packing, alu) + residence(d.rescaling, fma) + d.fixed;
+    const double own = exponentials + tail;
+    const double beside = std::min(own, output + others * d.tensor * std::min(1.0, own / cycle));
+    return until_scores + std::max(exponentials + slowed_by_products * beside, until_output) + tail;
+  };
+  double low = std::max({of_scheduler * d.tensor, of_scheduler * d.exp, of_scheduler * alu, of_scheduler * fma,
+                         (d.smem + d.operands) * warps, 1.0});
+  double high = 20 * low + once_round(20 * low);
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (once_round(middle) > middle ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
 double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  const double under_way = steps_under_way(plan), warps = ctas * plan.num_warps * under_way;
+  if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
+  const double warps = ctas * plan.num_warps;
   const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
   // Schweitzer's approximation: an arriving warp finds the others as the average finds them.
   struct Station {
     double demand, customers;
   };
-  const Station stations[] = {{d.tensor / under_way, of_scheduler},
-                              {d.exp / under_way, of_scheduler},
-                              {d.issue / under_way, of_scheduler},
-                              {d.smem / under_way, warps}};
+  const Station stations[] = {
+      {d.tensor, of_scheduler}, {d.exp, of_scheduler}, {d.issue, of_scheduler}, {d.smem, warps}};
   const auto residence = [&](double cycle) {  // of one warp at all stations, if a warp comes round every `cycle`
     double sum = 0;
     for (const Station& s : stations) {
@@ -104,14 +158,15 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
 double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device) {
   // A producer has the next tile's Q and K on their way in time; but its first scores and softmax, and its last
   // products, have nothing of their own warp to run under.
-  if (plan.producer_warps > 0) return d.tensor + d.exp + d.issue;
+  const double launch = plan.persistence == Persistence::none ? device.cta_launch_cycles : 0;
+  if (plan.producer_warps > 0) return launch + d.tensor + d.exp + d.issue;
   // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue scales, packs, stages and stores
   // O.
   const double copied = plan.tile_bytes(Operand::q) + plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::o);
   const double l2_bytes_per_clock =
       device.l2_bytes_per_second / device.sm_clock_hz / static_cast<double>(device.num_sms);
   const double outputs = plan.rows_per_warp() * plan.columns(Operand::o) / 32.0;
-  return device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock + 3 * outputs;
+  return launch + device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock + 3 * outputs;
 }
 
 }  // namespace attest

@@ -65,6 +65,10 @@ struct DeviceSpec {
   double dram_bytes_per_second = 0;
   double dram_latency_cycles = 0;
 
+  // ---- launches
+  double kernel_launch_cycles = 0;  // of a kernel, around all that its CTAs do
+  double cta_launch_cycles = 0;     // from a CTA's end to the start of the one that takes its place
+
   // ---- cube and vector cores
   std::int64_t num_cube_cores = 0, num_vector_cores = 0;  // vector cores are a multiple of cube cores
   double core_clock_hz = 0;

@@ -18,6 +18,9 @@ struct StepDemand {
   double issue = 0;     // likewise: one warp instruction a cycle
   double smem = 0;      // of the SM's shared memory
   double operands = 0;  // of the same, by wgmma, within the tensor pipe's time
+  /// Of a warpgroup's softmax, for products that run beside it: cycles of the pipes for maxima and masks, for sums,
+  /// for packing, for rescaling O; and what waits or is counted in none of them.
+  double maxima = 0, sums = 0, packing = 0, rescaling = 0, fixed = 0;
 };
 
 /// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0.

@@ -55,7 +55,7 @@ struct DeviceSpec {
 
   // ---- L2 and DRAM
   std::int64_t l2_bytes = 0;
-  std::int64_t l2_partitions = 0;  // each of which keeps copies of what its SMs read
+  std::int64_t l2_partitions = 0;            // each of which keeps copies of what its SMs read
   std::int64_t l2_slices_per_partition = 0;  // among which the lines of 8 KiB are dealt out
   std::int64_t l2_ways = 0;
   std::int64_t l2_dirty_ways = 0;  // of a set that stay dirty at most

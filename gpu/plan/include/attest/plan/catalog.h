@@ -54,8 +54,8 @@ constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
 /// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
 /// from shared memory in each key tile. Registers and spill are those of PyTorch 2.11's sm_90 code
-/// (docs/results/h200-sm.md): words stored in the loop over key tiles, and once a CTA, from its SASS and from counted
-/// store instructions. Lengths that are no multiple of the tiles run another kernel than whole tiles do.
+/// (docs/results/h200-sm.md): words stored in the loop over key tiles from its SASS, and once a CTA from the
+/// bytes counted. Lengths that are no multiple of the tiles run another kernel than whole tiles do.
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
   KernelPlan plan;
@@ -77,9 +77,9 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
     plan.known_registers = 255;
     plan.spill_words_per_key_tile = padded == 64 ? (causal && !whole ? 5 : 6) : whole ? 14 : 8;
     if (padded == 128)
-      plan.spill_words_per_cta = whole ? (causal ? 11 : 14) : 4;
+      plan.spill_words_per_cta = whole ? (causal ? 16 : 14) : 7;
     else
-      plan.spill_words_per_cta = whole ? (causal ? 23 : 22) : causal ? 39 : 17;
+      plan.spill_words_per_cta = whole ? (causal ? 26 : 22) : causal ? 43 : 17;
   }
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);

@@ -11,6 +11,7 @@
 #include "attest/gpu/reference64.h"
 #include "attest/gpu/unfused.h"
 #include "attest/problem/error.h"
+#include "attest/sm80/sm80_forward.h"
 
 namespace attest {
 namespace {
@@ -22,6 +23,7 @@ std::unique_ptr<DeviceForward> make_without_spec(std::string_view name, std::str
 }
 
 std::unique_ptr<DeviceForward> make_forward(std::string_view name, std::string_view spec) {
+  if (name == "sm80") return make_without_spec(name, spec, make_sm80_forward);
   if (name == "unfused") return make_without_spec(name, spec, make_unfused);
   throw std::logic_error(fmt::format("no CUDA kernel is named {}", name));
 }

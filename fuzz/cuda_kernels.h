@@ -9,7 +9,7 @@
 
 namespace attest {
 
-inline constexpr std::string_view cuda_kernel_names[] = {"unfused"};
+inline constexpr std::string_view cuda_kernel_names[] = {"sm80", "unfused"};
 
 /// One of these names. Throws EnvironmentError where this build has no CUDA and where this machine has no GPU for it,
 /// InvalidInput for a SPEC that the kernel does not take.

@@ -41,8 +41,7 @@ std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& le
       for (int run = 0, begin = walk.first; run < 6 && begin < walk.last; ++run) {
         const int end = std::max(begin, walk.run_end(run));
         const bool full = run == 1 || run == 4;
-        // the first tile is masked in any case
-        alike.masked_key_tiles += full ? begin == walk.first && end > begin : end - begin;
+        alike.masked_key_tiles += full ? 0 : end - begin;
         begin = end;
       }
     }

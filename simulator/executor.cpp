@@ -43,7 +43,6 @@ Executor::Executor(const Behaviour& behaviour, Dtype dtype)
     warp.sums.resize(rows);
     if (plan_.num_splits > 1) warp.weights.resize(rows * static_cast<std::size_t>(plan_.num_splits));
   }
-  maxima_.resize(rows);
   bias_.resize(static_cast<std::size_t>(plan_.tile_n));
 }
 

@@ -70,18 +70,15 @@ void Executor::mask(const Step& step, Warp& warp) {
 
 void Executor::softmax(Warp& warp) {
   const int n = plan_.tile_n, columns = plan_.columns(Operand::v);
-  bool rescale = !plan_.lazy_rescale;  // one vote for all rows of the warp
   for (int r = 0; r < warp.rows; ++r) {
     const auto i = static_cast<std::size_t>(r);
-    maxima_[i] = tile_math::max(row_of(warp.scores.data(), r, n), n, warp.max[i]);
-    rescale |= warp.max[i] == behaviour_.masked_score() ||
-               (maxima_[i] - warp.max[i]) * scale_log2_ > behaviour_.lazy_growth_log2();
-  }
-  for (int r = 0; r < warp.rows; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    if (rescale && maxima_[i] != warp.max[i]) {
-      const float factor = behaviour_.rescale_factor((warp.max[i] - maxima_[i]) * scale_log2_);
-      warp.max[i] = maxima_[i];
+    const float top = tile_math::max(row_of(warp.scores.data(), r, n), n, warp.max[i]);
+    // each row for itself, so that its bits do not depend on its neighbours
+    const bool rescale = !plan_.lazy_rescale || warp.max[i] == behaviour_.masked_score() ||
+                         (top - warp.max[i]) * scale_log2_ > behaviour_.lazy_growth_log2();
+    if (rescale && top != warp.max[i]) {
+      const float factor = behaviour_.rescale_factor((warp.max[i] - top) * scale_log2_);
+      warp.max[i] = top;
       for (float& sum : warp.sums[i]) sum *= factor;
       float* o = row_of(warp.output.data(), r, columns);
       for (int c = 0; c < columns; ++c) o[c] *= factor;

@@ -62,7 +62,7 @@ TEST(HtmlSweep, AHeadOfOneMoreColumnCostsNarrowCopies) {
   const Swept s = swept("headdim=126..132:+1", "", 2048);
   const std::string page = html_sweep(s.axis, s.points);
   EXPECT_THAT(page, HasSubstr("From headdim 128 to 129 time grows "));
-  EXPECT_THAT(page, HasSubstr("the plan goes from 4 to 8 warps"));
+  EXPECT_THAT(page, HasSubstr("the plan goes from 128 × 64 to 64 × 64 tiles"));
   EXPECT_THAT(page, HasSubstr("copies of 2 instead of 16 bytes"));
   EXPECT_GT(s.points[3].report->sm_read_bytes, 1.5 * s.points[2].report->sm_read_bytes);
   EXPECT_GT(s.points[3].report->smem_wavefronts, 1.2 * s.points[2].report->smem_wavefronts);

@@ -101,7 +101,7 @@ class Executor {
   float scale_log2_ = 1, sign_ = 1;  // exponents are of scale_log2 * (sign * q.k), or of modified scores
   std::array<std::vector<std::vector<float>>, 3> smem_;  // Q, K and V: slots of rows x columns
   std::vector<Warp> warps_;
-  std::vector<float> maxima_, bias_;
+  std::vector<float> bias_;
   const Program* program_ = nullptr;
   const Cta* cta_ = nullptr;
   std::set<std::string> faults_;

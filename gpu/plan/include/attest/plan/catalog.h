@@ -7,6 +7,7 @@
 
 #include "attest/plan/args.h"
 #include "attest/plan/kernel_plan.h"
+#include "attest/plan/sm80_tiles.h"
 #include "attest/problem/case.h"
 
 namespace attest {
@@ -132,24 +133,17 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   return plan;
 }
 
-/// Our own sm_80 forward: 32 queries a warp where registers allow it, O rescaled lazily, two slots and Q in registers
-/// where a head is small.
+/// Our own sm_80 forward: for 16-bit inputs the tile that gpu/sm80 is compiled for (sm80_tiles.h), smaller where a
+/// device has too little shared memory for it. Others have no kernel; the same tiles, without padding.
 constexpr KernelPlan attest_plan(const Problem& p, std::uint32_t max_smem_bytes) {
-  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
-  KernelPlan plan;
+  KernelPlan plan = sm80_plan(sm80_tile(p));
   plan.headdim = static_cast<int>(p.headdim);
   plan.headdim_v = static_cast<int>(p.headdim_v);
   plan.element_bytes = bytes_of(p.dtype);
-  plan.lazy_rescale = true;
-  plan.tile_m = 128;
-  plan.tile_n = 64;
-  plan.num_warps = largest <= 128 ? 4 : 8;
-  if (largest <= 64) {
-    plan.stages = 2;
-    plan.merged_wait = true;
-    plan.q_in_registers = true;
-  }
-  if (plan.smem_bytes() > max_smem_bytes) plan.tile_m = 64, plan.num_warps = 4;
+  plan.longest_first = p.causal != Causal::none;
+  if (plan.element_bytes != 2) plan.padded_headdim = plan.padded_headdim_v = 0;
+  if (plan.smem_bytes() > max_smem_bytes) plan.stages = 1, plan.merged_wait = false;
+  if (plan.smem_bytes() > max_smem_bytes && plan.tile_m > 64) plan.tile_m = 64, plan.num_warps = 4;
   while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 32) plan.tile_n /= 2;
   if (plan.smem_bytes() > max_smem_bytes && plan.element_bytes > 1) plan.tile_n = 16;
   return plan;

@@ -45,19 +45,21 @@ ATTEST_ROLE void shape_scores(const Plan& plan, const Work& work, Ops& ops, type
   if (masked && !plan.masks_first()) ops.mask(s, tile);
 }
 
-/// Calls step(position, first, masked) for the walk's positions.
+/// Calls step(position, first, masked) for the walk's positions: `masked` is a constant in each of two calls, `first`
+/// is not.
 template <class Step>
 ATTEST_ROLE void walk_keys(const KeyWalk& walk, Step&& step) {
   int i = walk.first;
-  step(i++, true, true);  // masking a full tile changes nothing
   ATTEST_NO_UNROLL
-  for (int part = 0; part < 6; part += 3) {
-    ATTEST_NO_UNROLL
-    for (; i < walk.run_end(part); ++i) step(i, false, true);
-    ATTEST_NO_UNROLL
-    for (; i < walk.run_end(part + 1); ++i) step(i, false, false);
-    ATTEST_NO_UNROLL
-    for (; i < walk.run_end(part + 2); ++i) step(i, false, true);
+  for (int run = 0; run < 6 && i < walk.last; ++run) {
+    const int end = walk.run_end(run);
+    if (run % 3 == 1) {
+      ATTEST_NO_UNROLL
+      for (; i < end; ++i) step(i, i == walk.first, false);
+    } else {
+      ATTEST_NO_UNROLL
+      for (; i < end; ++i) step(i, i == walk.first, true);
+    }
   }
 }
 
@@ -67,7 +69,7 @@ ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& o
                                       typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
   Ring k{1}, v{1};
   fill(plan, ops, k, work, Operand::k, walk, walk.first);
-  walk_keys(walk, [&](int position, bool first, bool masked) {
+  walk_keys(walk, [&](int position, bool first, bool masked) ATTEST_INLINE_LAMBDA {
     const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
     if (plan.barrier_after_wait() && plan.arrives(work, ops.warp(), tile)) ops.barrier();
@@ -94,7 +96,7 @@ ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops
     fill(plan, ops, k, work, Operand::k, walk, walk.first + ahead);
     fill(plan, ops, v, work, Operand::v, walk, walk.first + ahead);
   }
-  walk_keys(walk, [&](int position, bool first, bool masked) {
+  walk_keys(walk, [&](int position, bool first, bool masked) ATTEST_INLINE_LAMBDA {
     const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
     if (plan.barrier_after_wait() && plan.arrives(work, ops.warp(), tile)) ops.barrier();

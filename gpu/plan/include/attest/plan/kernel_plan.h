@@ -116,16 +116,14 @@ struct KernelPlan {
 
   // ---- copies: a row of granules is walked in panels of `copy_lanes` granules, a power of two
   constexpr int granules(Operand x) const { return columns(x) * bytes(x) / copy_bytes(x); }
+  // Closed forms, because a compiler that unrolls loops over panels must know their number before it has run any loop.
+  static constexpr int largest_power_of_two_in(int x) { return x & -x; }  // that divides it
   constexpr int copy_lanes(Operand x) const {  // at least 8 rows a pass, or the swizzle's split does not hold
-    int lanes = 1;
-    while (granules(x) % (2 * lanes) == 0 && threads() % (16 * lanes) == 0 && lanes < 32) lanes *= 2;
-    return lanes;
+    return std::min(std::min(largest_power_of_two_in(granules(x)), largest_power_of_two_in(threads() / 8)), 32);
   }
   constexpr int copy_rows(Operand x) const { return threads() / copy_lanes(x); }
   constexpr int store_lanes() const {  // O: one warp writes its own rows
-    int lanes = 1;
-    while (granules(Operand::o) % (2 * lanes) == 0 && lanes < 32) lanes *= 2;
-    return lanes;
+    return std::min(largest_power_of_two_in(granules(Operand::o)), 32);
   }
   constexpr int store_rows() const { return 32 / store_lanes(); }
 
@@ -177,6 +175,9 @@ struct KernelPlan {
   constexpr CtaIndex cta(const GridExtents& grid, std::int64_t index) const {
     return cta_index(grid, grid_order, index);
   }
+  constexpr CtaIndex cta_of_block(const GridExtents& grid, unsigned x, unsigned y, unsigned z) const {
+    return block_index(grid, longest_first, x, y, z);
+  }
   constexpr bool combines_after_splits() const { return true; }           // else beside them
   constexpr bool keeps_workspace() const { return true; }                 // until combine() has read it
   constexpr bool writes_without_keys(const Work&) const { return true; }  // O = 0, LSE = -inf where no tile is visited
@@ -196,7 +197,9 @@ struct KernelPlan {
   }
   constexpr std::int64_t page_offset(std::int64_t page, std::int64_t stride) const { return page * stride; }
   constexpr std::int64_t bias_offset(std::int64_t row, std::int64_t stride) const { return row * stride; }
-  constexpr int kv_head(int head, int nheads, int nheads_k) const { return head / (nheads / nheads_k); }
+  constexpr int kv_head(int head, int nheads, int nheads_k) const {
+    return nheads == nheads_k ? head : head / (nheads / nheads_k);
+  }
 
   /// Row 0 of a head in LSE.
   constexpr std::int64_t lse_row(const HeadPlace& at) const {

@@ -76,6 +76,10 @@ template <class Plan>
 constexpr VisibleKeys visible_keys(const Plan& plan, const Work& work) {
   const int first = work.q_tile * plan.tile_m, last = std::min(first + plan.tile_m, work.seqlen_q) - 1;
   if (last < first) return {};
+  if (plan.prefix_end(work) <= 0 && work.num_documents == 0)  // the same in fewer steps
+    return {{std::max(plan.key_begin(work, first), 0), plan.key_end(work, last),
+             std::max(plan.key_begin(work, last), 0), plan.key_end(work, first)},
+            {}};
   const int prefix = std::max(plan.prefix_end(work), 0);
   const bool joined = prefix > 0 && prefix >= plan.key_begin(work, last);
   const auto low = [&](int row) {
@@ -107,19 +111,23 @@ constexpr TileClass classify(const Plan& plan, const Work& work, int key_tile) {
 template <class Plan>
 constexpr TileRange tile_range(const Plan& plan, const Work& work) {
   const VisibleKeys keys = visible_keys(plan, work);
-  const int n = plan.tile_n;
+  const auto n = static_cast<unsigned>(plan.tile_n);
   TileRange range, prefix;
   const auto tiles = [n](const KeyInterval& k, int last_end) {
     if (k.empty()) return TileRange{};
-    TileRange r{k.low / n, std::min((k.high + n - 1) / n, last_end)};
-    r.full_end = std::clamp(k.full_high / n, r.begin, r.end);
-    r.full_begin = std::clamp((k.full_low + n - 1) / n, r.begin, r.full_end);
+    // low is not negative, so neither is high; unsigned divisions by a power of two are shifts
+    const auto down = [n](int x) { return static_cast<int>(static_cast<unsigned>(std::max(x, 0)) / n); };
+    const auto up = [n](int x) { return static_cast<int>((static_cast<unsigned>(x) + n - 1) / n); };
+    TileRange r{down(k.low), std::min(up(k.high), last_end)};
+    r.full_end = std::clamp(down(k.full_high), r.begin, r.end);
+    r.full_begin = std::clamp(up(k.full_low), r.begin, r.full_end);
     return r;
   };
   range = tiles(keys.main, std::numeric_limits<int>::max());
   if (keys.prefix.empty()) return range;
   const bool alone = range.begin == range.end;
-  prefix = tiles(keys.prefix, alone ? std::numeric_limits<int>::max() : std::max(range.begin, keys.prefix.low / n));
+  prefix = tiles(keys.prefix,
+                 alone ? std::numeric_limits<int>::max() : std::max(range.begin, keys.prefix.low / plan.tile_n));
   if (alone) return prefix;
   range.prefix_begin = prefix.begin, range.prefix_end = prefix.end;
   range.prefix_full_begin = prefix.full_begin, range.prefix_full_end = prefix.full_end;
@@ -170,7 +178,7 @@ struct KeyWalk {
 
 /// The share of split `split` of `num_splits`: as many tiles each as it takes, so the last ones may have none.
 constexpr KeyWalk key_walk(const TileRange& range, KeyOrder order, int split, int num_splits) {
-  const int size = range.size(), share = (size + num_splits - 1) / num_splits;
+  const int size = range.size(), share = num_splits == 1 ? size : (size + num_splits - 1) / num_splits;
   return {range, order, std::min(split * share, size), std::min((split + 1) * share, size)};
 }
 

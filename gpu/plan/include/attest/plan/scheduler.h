@@ -39,4 +39,18 @@ constexpr CtaIndex cta_index(const GridExtents& grid, GridOrder order, std::int6
   return index;
 }
 
+/// Blocks of a GPU's grid, which start in the order of their numbers, x fastest: x is a head's query tiles, the last
+/// one first where `longest_first`, with the splits of each next to one another; y heads; z batch entries. CTAs that
+/// read the same keys so run side by side. Without splits nothing is divided.
+constexpr CtaIndex block_index(const GridExtents& grid, bool longest_first, unsigned x, unsigned y, unsigned z) {
+  CtaIndex index{x, 0, z, y};
+  if (grid.splits != 1) {
+    const auto splits = static_cast<unsigned>(grid.splits);
+    index.q_tile = x / splits;
+    index.split = x % splits;
+  }
+  if (longest_first) index.q_tile = grid.q_tiles - 1 - index.q_tile;
+  return index;
+}
+
 }  // namespace attest

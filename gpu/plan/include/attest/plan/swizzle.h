@@ -32,8 +32,7 @@ struct Swizzle {
 
   /// The conflict-free swizzle of rows of `row_chunks` chunks.
   static constexpr Swizzle for_rows_of(int row_chunks) {
-    int bits = 0;
-    while (bits < 3 && row_chunks % (2 << bits) == 0) ++bits;
+    const int bits = row_chunks % 8 == 0 ? 3 : row_chunks % 4 == 0 ? 2 : row_chunks % 2 == 0 ? 1 : 0;
     return {bits, 3 - bits};
   }
 };

@@ -1,0 +1,117 @@
+// The tiles that the sm_80 forward is compiled for, and which of them a problem takes. Head dimensions are padded to
+// these; what else a case asks for is data.
+#pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/problem.h"
+
+namespace attest {
+
+/// By padded head dimension; *_short have one warp's 16 queries a CTA, for decoding.
+enum class Sm80Tile : std::uint8_t { d64, d96, d128, d192v128, d192, d256, d128_short, d256_short };
+inline constexpr Sm80Tile all_sm80_tiles[] = {Sm80Tile::d64,        Sm80Tile::d96,       Sm80Tile::d128,
+                                              Sm80Tile::d192v128,   Sm80Tile::d192,      Sm80Tile::d256,
+                                              Sm80Tile::d128_short, Sm80Tile::d256_short};
+
+/// What a kernel is compiled for besides its tile. `fast`: scores are q.k times a positive number, masks are causal or
+/// a window, copies are of 16 bytes from rows that follow each other. `general`: whatever a case asks for, by flags.
+/// Branches that are never taken still cost: they part what the compiler would interleave, and the instruction cache
+/// carries them along.
+enum class Sm80Kind : std::uint8_t { fast, general };
+
+constexpr bool is_short(Sm80Tile tile) { return tile >= Sm80Tile::d128_short; }
+
+/// 32 queries a warp where O's accumulators leave registers for it. `headdim`s are the padded ones until a problem's
+/// are filled in.
+constexpr KernelPlan sm80_plan(Sm80Tile tile) {
+  KernelPlan plan;
+  plan.lazy_rescale = true;
+  plan.tile_m = 128;
+  plan.tile_n = 64;
+  plan.num_warps = 4;
+  const auto heads = [&plan](int d, int d_v) {
+    plan.headdim = plan.padded_headdim = d;
+    plan.headdim_v = plan.padded_headdim_v = d_v;
+  };
+  switch (tile) {
+    case Sm80Tile::d64:
+      heads(64, 64);
+      plan.stages = 2;
+      plan.merged_wait = true;
+      plan.q_in_registers = true;
+      break;
+    case Sm80Tile::d96:
+      heads(96, 96);
+      break;
+    case Sm80Tile::d128:
+      heads(128, 128);
+      break;
+    case Sm80Tile::d192v128:
+      heads(192, 128);
+      plan.tile_m = 64;
+      break;
+    case Sm80Tile::d192:
+      heads(192, 192);
+      plan.tile_m = 64;
+      break;
+    case Sm80Tile::d256:
+      heads(256, 256);
+      plan.tile_m = 64;
+      break;
+    case Sm80Tile::d128_short:
+      heads(128, 128);
+      break;
+    case Sm80Tile::d256_short:
+      heads(256, 256);
+      break;
+  }
+  if (is_short(tile)) {
+    plan.tile_m = 16;
+    plan.num_warps = 1;
+    plan.stages = 2;
+    plan.merged_wait = true;
+    plan.q_in_registers = plan.headdim <= 128;
+  }
+  return plan;
+}
+
+/// CTAs an SM that registers are kept free for.
+constexpr int sm80_min_ctas(Sm80Tile tile) {
+  const int warps = sm80_plan(tile).num_warps;
+  return warps == 1 ? 4 : warps == 4 ? 2 : 1;
+}
+
+/// With one query, the heads that share a key head are taken for queries of one head where nothing tells them apart:
+/// their tile then reads K and V once.
+constexpr bool sm80_packs_group(const Problem& p) {
+  const bool all_keys = p.window_left < 0 && p.window_right < 0 && p.causal != Causal::top_left && p.documents.empty();
+  const bool heads_alike = !p.alibi && !p.sink && p.bias == Bias::none;
+  return p.seqlen_q == 1 && p.nheads != p.nheads_k && p.varlen_q.empty() && all_keys && heads_alike;
+}
+
+/// A positive scale alone can stand in the exponent.
+constexpr bool sm80_modifies_scores(const Problem& p) {
+  return p.softcap != 0 || p.alibi || p.bias != Bias::none || (p.softmax_scale && !(*p.softmax_scale > 0));
+}
+
+/// The general kind has fewer tiles, of the same rows and keys a tile, so that bits do not depend on the kind; short
+/// ones are of that kind alone.
+constexpr Sm80Tile sm80_tile(const Problem& p, Sm80Kind kind) {
+  const auto fits = [&p](std::int64_t d, std::int64_t d_v) { return p.headdim <= d && p.headdim_v <= d_v; };
+  if ((sm80_packs_group(p) ? p.nheads / p.nheads_k : p.seqlen_q) <= 16)
+    return fits(128, 128) ? Sm80Tile::d128_short : Sm80Tile::d256_short;
+  if (fits(64, 64)) return Sm80Tile::d64;
+  if (kind == Sm80Kind::general) return fits(128, 128) ? Sm80Tile::d128 : Sm80Tile::d256;
+  return fits(96, 96)     ? Sm80Tile::d96
+         : fits(128, 128) ? Sm80Tile::d128
+         : fits(192, 128) ? Sm80Tile::d192v128
+         : fits(192, 192) ? Sm80Tile::d192
+                          : Sm80Tile::d256;
+}
+
+/// The kind where tensors are aligned and not paged.
+constexpr Sm80Kind sm80_kind(const Problem& p) {
+  return sm80_modifies_scores(p) || p.prefix > 0 || !p.documents.empty() ? Sm80Kind::general : Sm80Kind::fast;
+}
+constexpr Sm80Tile sm80_tile(const Problem& p) { return sm80_tile(p, sm80_kind(p)); }
+
+}  // namespace attest

@@ -1,0 +1,91 @@
+#include "attest/sm80/params.h"
+
+#include <algorithm>
+
+#include "attest/plan/catalog.h"
+#include "attest/plan/sm80_tiles.h"
+#include "attest/sm80/sm80_forward.h"
+
+namespace attest::sm80 {
+namespace {
+
+/// LSE's rows lie the same either way.
+void pack_group(ForwardParams& params) {
+  const int group = params.nheads / params.nheads_k;
+  params.nheads = params.nheads_k;
+  params.launch.seqlen_q = group;
+  params.launch.causal = false;
+  params.launch.right = -1;
+  for (TensorRef* t : {&params.args.q, &params.args.o}) {
+    t->row_stride = t->head_stride;
+    t->head_stride *= group;
+  }
+}
+
+CopyPath copy_path(const KernelPlan& plan, Operand x, const TensorRef& t, bool paged) {
+  // a lane's offset from the first row of a tile has 32 bits
+  const std::int64_t tile_span = t.row_stride * plan.rows(x) * plan.bytes(x);
+  if (paged || plan.copy_bytes(x) != 16 || tile_span >= std::int64_t{1} << 31) return CopyPath::general;
+  return plan.valid_columns(x) == plan.columns(x) ? CopyPath::whole : CopyPath::bounded;
+}
+
+std::int64_t address_of(const TensorRef& t) {
+  return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data) % 16);
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(const Case& c) {
+  const Problem& p = c.problem;
+  const std::int64_t rows = c.num_splits > 1 ? c.num_splits * p.batch * p.nheads * p.seqlen_q : 0;
+  return static_cast<std::size_t>(rows * (p.headdim_v + 1)) * sizeof(float);
+}
+
+ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspace) {
+  const Problem& p = c.problem;
+  ForwardParams params;
+  params.args = args;
+  params.launch = make_launch(p, {});
+  params.launch.document_ends = args.document_ends;
+  params.launch.num_documents = static_cast<int>(args.num_documents);
+  params.num_batches = static_cast<int>(p.batch);
+  params.nheads = static_cast<int>(p.nheads);
+  params.nheads_k = static_cast<int>(p.nheads_k);
+  params.softmax_scale = static_cast<float>(effective_softmax_scale(p));
+  params.softcap_value = static_cast<float>(p.softcap);
+  params.headdim = static_cast<int>(p.headdim);
+  params.headdim_v = static_cast<int>(p.headdim_v);
+  params.longest_first = p.causal != Causal::none;
+  params.softcap = p.softcap != 0;
+  params.alibi = p.alibi;
+  params.bias = p.bias != Bias::none;
+  params.sink = p.sink;
+  params.modified = sm80_modifies_scores(p);
+  params.num_splits = static_cast<int>(c.num_splits);
+  if (sm80_packs_group(p)) pack_group(params);
+
+  const ForwardArgs& a = params.args;
+  const bool paged = args.page_table != nullptr;
+  const auto choose = [&](Sm80Tile tile) {  // how copies to that tile run
+    const KernelPlan plan = with_granules(LaunchPlan<Sm80Kind::general>(sm80_plan(tile), params), a.q, a.k, a.v, a.o,
+                                          {address_of(a.q), address_of(a.k), address_of(a.v), address_of(a.o)});
+    params.tile = tile;
+    params.copy_bytes_q = plan.copy_bytes_q;
+    params.copy_bytes_k = plan.copy_bytes_k;
+    params.copy_bytes_v = plan.copy_bytes_v;
+    params.copy_bytes_o = plan.copy_bytes_o;
+    params.path_q = copy_path(plan, Operand::q, a.q, false);
+    params.path_k = copy_path(plan, Operand::k, a.k, paged);
+    params.path_v = copy_path(plan, Operand::v, a.v, paged);
+    params.q_tiles = (params.launch.seqlen_q + plan.tile_m - 1) / plan.tile_m;
+  };
+  choose(sm80_tile(p, Sm80Kind::fast));
+  if (params.kind() == Sm80Kind::general) choose(sm80_tile(p, Sm80Kind::general));
+
+  const std::int64_t rows = c.num_splits * p.batch * p.nheads * p.seqlen_q;
+  params.partial_o = static_cast<float*>(workspace);
+  if (workspace != nullptr) params.partial_lse = params.partial_o + rows * p.headdim_v;
+  return params;
+}
+
+}  // namespace attest::sm80

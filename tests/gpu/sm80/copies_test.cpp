@@ -1,0 +1,91 @@
+// Where the device's copies put and take each byte, held to the plan's layout of shared memory.
+#include <gtest/gtest.h>
+
+#include "attest/gpu/device.h"
+#include "attest/plan/sm80_tiles.h"
+#include "attest/problem/error.h"
+#include "copy_probe.h"
+
+namespace attest {
+namespace {
+
+using sm80::CopyPath;
+
+class Copies : public testing::TestWithParam<Sm80Tile> {
+ protected:
+  void SetUp() override {
+    try {
+      if (open_device().smem_bytes_per_block < sm80_plan(GetParam()).smem_bytes())
+        GTEST_SKIP() << "the device has too little shared memory a block";
+    } catch (const EnvironmentError& none) {
+      GTEST_SKIP() << none.what();
+    }
+  }
+};
+
+std::vector<std::uint8_t> pattern(std::size_t bytes) {
+  std::vector<std::uint8_t> x(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) x[i] = static_cast<std::uint8_t>((i * 2654435761u) >> 13);
+  return x;
+}
+
+struct Variant {
+  CopyPath path;
+  int granule, columns_less, limit_less;  // head dimension and limit below the tile's
+};
+constexpr Variant variants[] = {{CopyPath::whole, 16, 0, 0},   {CopyPath::bounded, 16, 8, 5},
+                                {CopyPath::bounded, 16, 0, 1}, {CopyPath::general, 16, 8, 3},
+                                {CopyPath::general, 8, 4, 5},  {CopyPath::general, 4, 2, 0},
+                                {CopyPath::general, 2, 3, 7}};
+
+std::string name_of(const testing::TestParamInfo<Sm80Tile>& info) {
+  const KernelPlan plan = sm80_plan(info.param);
+  return "d" + std::to_string(plan.headdim) + "v" + std::to_string(plan.headdim_v) + "m" + std::to_string(plan.tile_m);
+}
+
+TEST_P(Copies, PutEveryByteWhereThePlanSaysAndNoOther) {
+  for (const Variant& variant : variants)
+    for (const Operand x : {Operand::q, Operand::k, Operand::v}) {
+      KernelPlan plan = sm80_plan(GetParam());
+      plan.headdim -= variant.columns_less;
+      plan.headdim_v -= variant.columns_less;
+      plan.copy_bytes_q = plan.copy_bytes_k = plan.copy_bytes_v = variant.granule;
+      const int slot = x == Operand::q ? 0 : plan.stages - 1, row0 = 3,
+                limit = row0 + plan.rows(x) - variant.limit_less;
+      const int row_bytes = plan.columns(x) * 2 + 32, valid = plan.valid_columns(x) * 2;
+      const auto from = pattern(std::size_t(row_bytes) * std::size_t(limit + 8));
+      const auto got = test::run_tile_copy(plan, variant.path, x, slot, row0, limit, from, row_bytes);
+      std::vector<std::uint8_t> expected(plan.smem_bytes(), 0xee);
+      for (int row = 0; row < plan.rows(x); ++row)
+        for (int byte = 0; byte < plan.columns(x) * 2; ++byte) {
+          const auto at = plan.base(x, slot) + plan.layout(x).offset({row, byte / 16}) + std::uint32_t(byte % 16);
+          const bool there = row0 + row < limit && byte < valid;
+          expected[at] = there ? from[std::size_t((row0 + row) * row_bytes + byte)] : std::uint8_t{0};
+        }
+      ASSERT_EQ(got, expected) << to_string(x) << " by " << variant.granule << " bytes";
+    }
+}
+
+TEST_P(Copies, StoreRowsOfOBelowTheLimitAndNothingElse) {
+  for (const Variant& variant : variants) {
+    KernelPlan plan = sm80_plan(GetParam());
+    plan.headdim_v -= variant.columns_less;
+    plan.copy_bytes_o = variant.granule;
+    const int row0 = 3, limit = row0 + plan.tile_m - variant.limit_less;
+    const int row_bytes = plan.columns(Operand::o) * 2 + 32;
+    const auto shared = pattern(plan.smem_bytes());
+    const std::size_t bytes = std::size_t(row_bytes) * std::size_t(row0 + plan.tile_m + 1);
+    const auto got = test::run_tile_store(plan, row0, limit, shared, bytes, row_bytes);
+    std::vector<std::uint8_t> expected(bytes, 0xee);
+    for (int row = 0; row0 + row < limit; ++row)
+      for (int byte = 0; byte < plan.headdim_v * 2; ++byte)
+        expected[std::size_t((row0 + row) * row_bytes + byte)] =
+            shared[plan.layout(Operand::o).offset({row, byte / 16}) + std::uint32_t(byte % 16)];
+    ASSERT_EQ(got, expected) << variant.granule << " bytes";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiles, Copies, testing::ValuesIn(all_sm80_tiles), name_of);
+
+}  // namespace
+}  // namespace attest

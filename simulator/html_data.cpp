@@ -76,12 +76,14 @@ Json registers_json(const SimulationReport& r) {
   return {
       {"known", e.known},
       {"parts", Json::array({Json::array({"O", e.output}), Json::array({"S", e.scores}), Json::array({"Q", e.query}),
+                             Json::array({"P", e.probabilities}), Json::array({"copies", e.copies}),
                              Json::array({"rows", e.rows}), Json::array({"other", e.other})})},
       {"demand", e.demand},
       {"given", r.registers_per_thread},
       {"least", e.least},
       {"limit", e.limit},
-      {"spill_words", e.spill_words}};
+      {"spill_words", e.spill_words},
+      {"parked_words", e.parked_words}};
 }
 
 Json occupancy_json(const SimulationReport& r) {

@@ -152,6 +152,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
   r.spill_bytes_per_thread = 4 * r.registers.spill_words;
+  r.parked_bytes_per_thread = 4 * r.registers.parked_words;
   r.ctas_per_sm = r.occupancy.ctas_per_sm;
   r.smem_bytes_per_cta = static_cast<int>(plan.smem_bytes() + device.smem_reserved_bytes_per_cta);
 
@@ -170,7 +171,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
   const double spill = 4.0 * 32 * plan.num_warps *  // producers spill nothing
-
                        (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
                         static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
   r.spill_store_bytes = spill;

@@ -63,6 +63,7 @@ Json to_json(const SimulationReport& r) {
   json["smem_bytes_per_cta"] = r.smem_bytes_per_cta;
   json["registers_per_thread"] = r.registers_per_thread;
   json["spill_bytes_per_thread"] = r.spill_bytes_per_thread;
+  json["parked_bytes_per_thread"] = r.parked_bytes_per_thread;
   json["spill_store_bytes"] = whole(r.spill_store_bytes);
   json["ctas_per_sm"] = r.ctas_per_sm;
   json["cycles"] = whole(r.cycles);

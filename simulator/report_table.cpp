@@ -28,6 +28,11 @@ std::string utilisation_line(const SimulationReport& r) {
   return line;
 }
 
+std::string spill_words(const SimulationReport& r) {
+  const std::string each = bytes(r.spill_bytes_per_thread) + " spilled";
+  return r.parked_bytes_per_thread == 0 ? each : each + " a key tile, " + bytes(r.parked_bytes_per_thread) + " once";
+}
+
 std::string cube_vector_line(const SimulationReport& r) {
   const double exchanged = exchange_bytes(r.plan, r.device, r.walk.key_tiles);
   return fmt::format("a query tile: {} of a vector core's unified buffer; S, P and P V between the cores: {}\n",
@@ -51,7 +56,7 @@ std::string to_table(const SimulationReport& r) {
         fmt::format("{} less than unfused; compulsory {}", percent(r.hbm_reduction_vs_unfused),
                     bytes(r.compulsory_bytes)));
   t.row("L2 to SMs", bytes(r.l2_read_bytes), "", fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));
-  t.row("SMs to L2", bytes(r.sm_write_bytes), "", r.spill_bytes_per_thread == 0 ? "" : "spill included");
+  t.row("SMs to L2", bytes(r.sm_write_bytes), "", r.spill_store_bytes == 0 ? "" : "spill included");
   t.row("shared memory", scaled(r.smem_wavefronts, 1000, {"waves", "kwaves", "Mwaves", "Gwaves", "Twaves"}), "",
         r.smem_wavefronts == r.smem_wavefronts_ideal
             ? "no bank conflicts"
@@ -67,10 +72,9 @@ std::string to_table(const SimulationReport& r) {
   if (r.device.kind == DeviceKind::cube_vector)
     t.text += cube_vector_line(r);
   else
-    t.text += fmt::format(
-        "a CTA: {} of shared memory, {} threads of {} registers{}, {} spilled; {} an SM (limit: {})\n",
-        bytes(r.smem_bytes_per_cta), r.plan.threads(), r.registers_per_thread, r.registers.known ? "" : " (estimated)",
-        bytes(r.spill_bytes_per_thread), r.ctas_per_sm, r.occupancy.limit);
+    t.text += fmt::format("a CTA: {} of shared memory, {} threads of {} registers{}, {}; {} an SM (limit: {})\n",
+                          bytes(r.smem_bytes_per_cta), r.plan.threads(), r.registers_per_thread,
+                          r.registers.known ? "" : " (estimated)", spill_words(r), r.ctas_per_sm, r.occupancy.limit);
   for (const Estimate& e : r.hangs_on)
     t.text += fmt::format("{}{} (moves {})", &e == r.hangs_on.data() ? "estimates behind this: " : ", ", e.field,
                           fmt::join(e.figures, ", "));

@@ -9,12 +9,13 @@ const figures = [
   ["hbm_reduction_vs_unfused", "less DRAM than unfused", percent, "1 - DRAM bytes / DRAM bytes of the unfused path"],
   ["l2_read_bytes", "L2 to SMs", bytes, "what the SMs ask for, less requests of neighbours for the same lines that merge on the way"],
   ["sm_read_bytes", "asked for by the SMs", bytes, "32-byte sectors of every copy of Q, K and V, counted from the program's addresses"],
-  ["sm_write_bytes", "SMs to L2", bytes, "sectors of O, LSE, and 4 bytes a spilled word, thread and key tile"],
+  ["sm_write_bytes", "SMs to L2", bytes, "sectors of O, LSE, and 4 bytes a thread for each word spilled in a key tile or parked once"],
   ["smem_wavefronts", "shared-memory wavefronts", count, "for each warp instruction, per group of lanes that fill 128 bytes: the most distinct words in one bank"],
   ["smem_wavefronts_ideal", "without conflicts", count, "the same with no two lanes in one bank"],
   ["smem_bytes_per_cta", "shared memory a CTA", bytes, "Q (O is staged over it) + stages × (K + V) tiles, and what the system reserves"],
   ["registers_per_thread", "registers a thread", grouped, "accumulators of O and S, fragments of Q, row state, and what a compiler keeps beside them, up to the limit; or the plan's own figure"],
   ["spill_bytes_per_thread", "spilled a thread and key tile", bytes, "what a compiler cannot do without, beyond the limit; or the plan's own figure"],
+  ["parked_bytes_per_thread", "parked a thread, once a CTA", bytes, "what a compiler stores before the key tiles and loads in each of them; or the plan's own figure"],
   ["ctas_per_sm", "CTAs an SM", grouped, "the least that registers, shared memory, warps and CTAs allow"],
   ["flops", "arithmetic needed", (x) => count(x, "FLOP"), "2 × (headdim + headdim_v) × pairs that the mask leaves"],
   ["flops_unmasked", "of the whole rectangle", (x) => count(x, "FLOP"), "2 × (headdim + headdim_v) × batch × heads × seqlen_q × seqlen_k"],
@@ -34,7 +35,7 @@ function drawCards() {
     [percent(predict.hbm_reduction_vs_unfused), "less DRAM than unfused", f("hbm_reduction_vs_unfused")],
     [predict.time_us > 0 ? predict.unfused.time_over_fused.toFixed(1) + " ×" : "\u2013", "as long without fusing", "unfused time / fused time, launches included"],
     [predict.time_us > 0 ? flopRate(predict.flops / predict.time_us * 1e6) : "\u2013", "of needed arithmetic", "arithmetic needed / time"],
-    [bytes(predict.spill_bytes_per_thread), "spilled a thread", f("spill_bytes_per_thread")],
+    [bytes(predict.spill_bytes_per_thread), "spilled a thread and key tile", f("spill_bytes_per_thread")],
   ];
   cards.forEach(([value, what, how]) => card(value, what, how));
 }

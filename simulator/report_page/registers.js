@@ -1,16 +1,18 @@
 // What a thread's registers hold, against what it may have; and how many CTAs an SM takes.
 function drawRegisters() {
   const r = data.registers;
-  const shades = { O: "#0072b2", S: "#009e73", Q: "#e69f00", rows: "#cc79a7", other: "#8c959f" };
-  const holds = { O: "accumulators of O", S: "accumulators of S, then P", Q: "fragments of Q", rows: "maximum and sum of each row",
+  const shades = { O: "#0072b2", S: "#009e73", Q: "#e69f00", P: "#56b4e9", copies: "#d55e00", rows: "#cc79a7", other: "#8c959f" };
+  const holds = { O: "accumulators of O", S: "accumulators of S, then P", Q: "fragments of Q", P: "P beside the next S",
+    copies: "K and V on their way", rows: "maximum and sum of each row",
     other: "addresses, fragments in flight, temporaries" };
   // Beside what the tiles take, a compiler that lacks room makes do with less, and the one that made the plan with what it had.
   const held = d3.sum(r.parts.filter(([name]) => name !== "other"), ([, n]) => n);
   const other = r.known ? Math.max(0, r.given - held) : Math.max(r.least, Math.min(r.demand, r.limit)) - held;
   const parts = r.parts.map(([name, n]) => [name, name === "other" ? other : n]).filter(([, n]) => n > 0);
-  const needed = held + other, spill = 4 * r.spill_words;
+  const needed = held + other, spill = 4 * r.spill_words, parked = 4 * r.parked_words;
   say("registers", `${r.given} a thread${r.known ? ", as its compiler made it" : ", estimated"}, of at most ${r.limit}; ` +
-    (spill > 0 ? `${bytes(spill)} a thread are spilled in each key tile.` : "nothing is spilled."));
+    (spill > 0 ? `${bytes(spill)} a thread are spilled in each key tile` : "nothing is spilled in a key tile") +
+    (parked > 0 ? `, ${bytes(parked)} once a CTA.` : "."));
   legend("registers", parts.map(([name, n]) => ({ color: shades[name], text: `${n} ${holds[name]}` })));
   chart(section("registers").select(".chart"), "Registers of a thread by what they hold", (svg, width) => {
     const e = em(), top = 2 * e, height = 2.6 * e, most = Math.max(r.limit, needed) * 1.04;

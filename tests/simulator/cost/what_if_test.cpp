@@ -1,5 +1,6 @@
 // What if the kernel did it otherwise: each change of a field of the plan moves what it must, and by how much where
 // that is known.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -132,6 +133,14 @@ TEST(WhatIf, ForcedSpillIsWritten) {
   const SimulationReport with = simulate(c, plan, device);
   EXPECT_EQ(with.sm_write_bytes - without.sm_write_bytes, 4.0 * 128 * 20 * (16 * 16 * 32));
   EXPECT_EQ(with.spill_bytes_per_thread, 80);
+  EXPECT_EQ(with.parked_bytes_per_thread, 0);
+  EXPECT_THAT(to_table(with), testing::HasSubstr("80 B spilled; "));
+  plan.spill_words_per_key_tile = 0, plan.spill_words_per_cta = 10;
+  const SimulationReport parked = simulate(c, plan, device);
+  EXPECT_EQ(parked.sm_write_bytes - without.sm_write_bytes, 4.0 * 128 * 10 * (16 * 16));
+  EXPECT_EQ(parked.parked_bytes_per_thread, 40);
+  EXPECT_THAT(to_table(parked), testing::HasSubstr("0 B spilled a key tile, 40 B once; "));
+  EXPECT_THAT(to_table(parked), testing::HasSubstr("spill included"));
   EXPECT_GT(with.time_us, without.time_us);
   EXPECT_EQ(with.smem_wavefronts, without.smem_wavefronts);
 }

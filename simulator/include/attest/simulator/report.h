@@ -42,8 +42,9 @@ struct SimulationReport {
   double smem_wavefronts = 0, smem_wavefronts_ideal = 0;
   int smem_bytes_per_cta = 0;  // with what the system reserves
   int registers_per_thread = 0;
-  int spill_bytes_per_thread = 0;
-  double spill_store_bytes = 0;  // of sm_write_bytes; the loads hit in L1
+  int spill_bytes_per_thread = 0;   // stored in each key tile
+  int parked_bytes_per_thread = 0;  // stored once a CTA
+  double spill_store_bytes = 0;     // of sm_write_bytes; the loads hit in L1
   int ctas_per_sm = 0;
   double cycles = 0;
   double time_us = 0;         // cycles at the device's clock; a launch is not in it

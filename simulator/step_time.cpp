@@ -23,18 +23,22 @@ constexpr double alu_cycles = 2.25, fma_cycles = 1.28;
 // From a product's issue to its warpgroup seeing it, beyond the tensor pipe's time (step_moments.csv, headdim 64).
 constexpr double product_latency = 128;
 // What a 64 x N softmax takes alone beyond its pipes' times: shuffles, dependent scales (step.csv, softmax alone: 145
-// at N = 128 and 176), less the 60 instructions of that loop that are counted in `loop_instructions`.
+// at N = 128 and 176), less the 60 instructions of that loop that are counted in loop_instructions().
 constexpr double softmax_latency = 145 - 60;
-// Instructions of a key tile that are no arithmetic on scores or O, in FlashAttention 3's loops (sass_loops.csv:
-// 111, 117 and 134 with 12, 16 and 19 products, 45 more where P goes through shared memory).
-constexpr double loop_instructions = 80, loop_instructions_a_product = 2.7, loop_instructions_p_in_smem = 45;
 // Storing P costs 4 cycles for 8 columns and a fence (step.csv, 192 x 64 alone).
 constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
 // By how much of the time that products run beside them other instructions take longer: the registers' ports, which
-// accumulators take. From the 35 whole steps of step.csv, whose mean is right with it; no kernel's counter is in it.
+// accumulators take. From the 35 whole steps of step.csv, those one after the other among them; the 13 overlapped ones
+// alone, which StepTime.KeyTilesOfWarpgroupsAsMeasured prints, would have 0.34. No kernel's counter is in it.
 constexpr double slowed_by_products = 0.22;
 
 }  // namespace
+
+// sass_loops.csv: 111, 117 and 134 with 12, 16 and 19 products, 45 more where P goes through shared memory
+double loop_instructions(const KernelPlan& plan) {
+  const double products = static_cast<double>(plan.columns(Operand::q) + plan.tile_n) / plan.k_step();
+  return 80 + 2.7 * products + (plan.p_in_smem ? 45 : 0);
+}
 
 StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words) {
   const double steps = static_cast<double>(counts.key_tiles) * plan.num_warps;  // warps x key tiles
@@ -82,10 +86,8 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   d.sums = fma_cycles * pipe_width * (elements + 2 + modified);  // the scores' own product is hidden under exponentials
   d.packing = alu_cycles * pipe_width * packs;
   d.rescaling = fma_cycles * pipe_width * (outputs + 2);
-  const double products =
-      static_cast<double>(plan.columns(Operand::q)) / plan.k_step() + static_cast<double>(plan.tile_n) / plan.k_step();
-  d.fixed = softmax_latency + loop_instructions + loop_instructions_a_product * products + 2.0 * spill_words;
-  if (plan.p_in_smem) d.fixed += loop_instructions_p_in_smem + p_store_cycles * elements + p_fence_cycles;
+  d.fixed = softmax_latency + loop_instructions(plan) + 2.0 * spill_words;
+  if (plan.p_in_smem) d.fixed += p_store_cycles * elements + p_fence_cycles;
   return d;
 }
 

@@ -23,6 +23,9 @@ struct StepDemand {
   double maxima = 0, sums = 0, packing = 0, rescaling = 0, fixed = 0;
 };
 
+/// Instructions of a warpgroup's key tile that are no arithmetic on scores or O, as FlashAttention 3's loops have them.
+double loop_instructions(const KernelPlan& plan);
+
 /// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0.
 StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words);
 

@@ -4,62 +4,21 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
-#include <sstream>
+#include <string>
 
 #include "attest/simulator/report.h"
+#include "measured/counted_calls.h"
 
 namespace attest {
 namespace {
-
-struct Row {
-  std::string kernel;
-  std::map<std::string, double> value;
-  double at(const std::string& name) const { return value.at(name); }
-};
-
-std::vector<Row> rows_of(const std::string& file) {
-  std::ifstream in(ATTEST_MEASURED "/" + file);
-  std::string line, cell;
-  std::vector<std::string> names;
-  const auto next_line = [&] {
-    const bool found = static_cast<bool>(std::getline(in, line));
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    return found;
-  };
-  next_line();
-  for (std::stringstream header(line); std::getline(header, cell, ',');) names.push_back(cell);
-  std::vector<Row> rows;
-  while (next_line()) {
-    std::stringstream cells(line);
-    Row row;
-    std::getline(cells, row.kernel, ',');
-    for (std::size_t i = 1; std::getline(cells, cell, ','); ++i) row.value[names.at(i)] = std::stod(cell);
-    row.value.try_emplace("nheads_k", row.at("nheads"));
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-Case case_of(const Row& row) {
-  Case c;
-  Problem& p = c.problem;
-  p.batch = static_cast<std::int64_t>(row.at("batch"));
-  p.nheads = static_cast<std::int64_t>(row.at("nheads"));
-  p.nheads_k = static_cast<std::int64_t>(row.at("nheads_k"));
-  p.seqlen_q = p.seqlen_k = static_cast<std::int64_t>(row.at("seqlen"));
-  p.headdim = p.headdim_v = static_cast<std::int64_t>(row.at("headdim"));
-  p.causal = row.at("causal") != 0 ? Causal::bottom_right : Causal::none;
-  return c;
-}
 
 /// Predicted over measured.
 struct Ratios {
   double wavefronts, sm_read, sm_write, l2_read, dram_read, dram_write, cycles;
 };
 
-Ratios ratios_of(const SimulationReport& r, const Row& row) {
+Ratios ratios_of(const SimulationReport& r, const CountedCall& row) {
   return {r.smem_wavefronts / row.at("memory_l1_wavefronts_shared"),
           r.sm_read_bytes / row.at("l1tex__m_xbar2l1tex_read_bytes.sum"),
           r.sm_write_bytes / row.at("l1tex__m_l1tex2xbar_write_bytes.sum"),
@@ -100,9 +59,9 @@ double output_and_spill(const SimulationReport& r) {
 }
 
 /// FA2 compiles another kernel for lengths that are no multiple of its tiles.
-bool ragged(const Row& row) { return std::fmod(row.at("seqlen"), 128) != 0; }
+bool ragged(const CountedCall& row) { return std::fmod(row.at("seqlen"), 128) != 0; }
 
-void expect_launch_as_measured(const SimulationReport& r, const Row& row) {
+void expect_launch_as_measured(const SimulationReport& r, const CountedCall& row) {
   // FA2's causal kernel of headdim 256 has one register more
   EXPECT_NEAR(r.registers_per_thread, row.at("launch__registers_per_thread"), 1);
   EXPECT_EQ(r.smem_bytes_per_cta, row.at("launch__shared_mem_per_block"));
@@ -111,12 +70,8 @@ void expect_launch_as_measured(const SimulationReport& r, const Row& row) {
   EXPECT_EQ(r.plan.persistence == Persistence::none ? r.walk.ctas : resident, row.at("launch__grid_size"));
 }
 
-double output_bytes(const Row& row) {
-  return row.at("batch") * row.at("nheads") * row.at("seqlen") * row.at("headdim") * 2;
-}
-
 /// Bounds that hold row by row.
-void expect_row(const SimulationReport& r, const Row& row, const Ratios& x) {
+void expect_row(const SimulationReport& r, const CountedCall& row, const Ratios& x) {
   EXPECT_NEAR(x.sm_read, 1, 0.002);
   EXPECT_NEAR(x.wavefronts, 1, row.at("seqlen") == 1000 ? 0.01 : 0.002);
   EXPECT_NEAR(r.smem_wavefronts_ideal / row.at("memory_l1_wavefronts_shared_ideal"), 1,
@@ -133,7 +88,7 @@ void expect_row(const SimulationReport& r, const Row& row, const Ratios& x) {
 }
 
 /// What is far off in a row though no bound of a single row says so, and why where that is known.
-std::string remarks(const Row& row, const Ratios& x) {
+std::string remarks(const CountedCall& row, const Ratios& x) {
   std::string text;
   const auto remark = [&](const char* what, double ratio, double bound, const char* why) {
     if (std::abs(ratio - 1) > bound) text += std::string(text.empty() ? "" : "; ") + what + why;
@@ -141,8 +96,7 @@ std::string remarks(const Row& row, const Ratios& x) {
   const bool causal = row.at("causal") != 0;
   remark("SM write", x.sm_write, 0.002,
          row.kernel == "fa3" ? " (its spill is not in the plan)"
-         : ragged(row)       ? " (the spill of the ragged kernel)"
-         : causal            ? " (the spill of masked steps)"
+         : causal            ? " (spill where not every path of masked steps is taken)"
                              : "");
   remark("L2 read", x.l2_read, 0.08, "");
   remark("DRAM read", x.dram_read, 0.08, "");
@@ -159,7 +113,7 @@ std::map<std::string, Errors> score(const std::string& file) {
   std::printf(
       "kernel batch heads seqlen headdim causal | wavefronts  SM read SM write  L2 read DRAM read DRAM write   cycles |"
       " DRAM read, written MB, measured | off\n");
-  for (const Row& row : rows_of(file)) {
+  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/" + file)) {
     const Case c = case_of(row);
     const SimulationReport r = simulate(c, plan_named(row.kernel, c, h200), h200, row.kernel);
     const Ratios x = ratios_of(r, row);

@@ -1,0 +1,66 @@
+// Calls of FlashAttention 2 and 3 on an H200 as hardware counters saw them: the files beside this one, and the cases
+// that they were.
+#pragma once
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "attest/problem/case.h"
+
+namespace attest {
+
+/// A row: the plan's name, the shape, and the counters by the profiler's names.
+struct CountedCall {
+  std::string kernel;
+  std::map<std::string, double> value;
+  double at(const std::string& name) const { return value.at(name); }
+};
+
+/// The rows of a file as h200_more.md describes it: names in its first line, the kernel's first. Throws
+/// std::runtime_error where there is no such file.
+inline std::vector<CountedCall> counted_calls(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read " + file);
+  const auto cells_of = [](std::string line) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    std::vector<std::string> cells;
+    std::stringstream text(line);
+    for (std::string cell; std::getline(text, cell, ',');) cells.push_back(cell);
+    return cells;
+  };
+  std::string line;
+  std::getline(in, line);
+  const std::vector<std::string> names = cells_of(line);
+  std::vector<CountedCall> calls;
+  while (std::getline(in, line)) {
+    const std::vector<std::string> cells = cells_of(line);
+    CountedCall& call = calls.emplace_back();
+    call.kernel = cells.at(0);
+    for (std::size_t i = 1; i < cells.size(); ++i) call.value[names.at(i)] = std::stod(cells[i]);
+    call.value.try_emplace("nheads_k", call.at("nheads"));
+  }
+  return calls;
+}
+
+/// What was asked for.
+inline Case case_of(const CountedCall& call) {
+  Case c;
+  Problem& p = c.problem;
+  p.batch = static_cast<std::int64_t>(call.at("batch"));
+  p.nheads = static_cast<std::int64_t>(call.at("nheads"));
+  p.nheads_k = static_cast<std::int64_t>(call.at("nheads_k"));
+  p.seqlen_q = p.seqlen_k = static_cast<std::int64_t>(call.at("seqlen"));
+  p.headdim = p.headdim_v = static_cast<std::int64_t>(call.at("headdim"));
+  p.causal = call.at("causal") != 0 ? Causal::bottom_right : Causal::none;
+  return c;
+}
+
+/// Bytes of O.
+inline double output_bytes(const CountedCall& call) {
+  return call.at("batch") * call.at("nheads") * call.at("seqlen") * call.at("headdim") * 2;
+}
+
+}  // namespace attest

@@ -1,209 +1,16 @@
 #include "attest/simulator/registers.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
+#include "plan_of.h"
 
 namespace attest {
 namespace {
-
-KernelPlan plan_of(int headdim, int tile_m, int tile_n, int warps, int stages = 1) {
-  KernelPlan plan;
-  plan.headdim = plan.headdim_v = headdim;
-  plan.tile_m = tile_m, plan.tile_n = tile_n, plan.num_warps = warps, plan.stages = stages;
-  return plan;
-}
-
-/// A row of simulator/measured/registers_*.csv: an instantiation and what ptxas says of it.
-struct Compiled {
-  KernelPlan plan;
-  LaunchBounds bounds;
-  int registers = 0, stack_bytes = 0, store_bytes = 0;
-  bool held_back = false;  // not looked at when the mechanisms were chosen
-};
-
-/// FNV-1a of the instantiation as the CSV writes it: every third one is held back.
-bool held_back(const std::string& row) {
-  std::uint32_t hash = 2166136261;
-  std::size_t at = 0;
-  for (int commas = 0; (commas += row[at] == ',') < 7; ++at)
-    hash = (hash ^ static_cast<unsigned char>(row[at])) * 16777619u;
-  return hash % 3 == 0;
-}
-
-std::vector<Compiled> read_compiled(const std::string& name) {
-  std::ifstream in(ATTEST_MEASURED "/" + name);
-  std::vector<Compiled> rows;
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty() || line[0] == '#' || line[0] == 'h') continue;
-    std::array<int, 11> x{};
-    std::stringstream cells(line);
-    std::string cell;
-    for (int& value : x) std::getline(cells, cell, ','), value = std::stoi(cell);
-    Compiled& row = rows.emplace_back();
-    row.plan = plan_of(x[0], x[1], x[2], x[3], x[4]);
-    row.plan.q_in_registers = x[5] != 0;
-    row.bounds.min_ctas_per_sm = x[6];
-    row.registers = x[7], row.stack_bytes = x[8], row.store_bytes = x[9];
-    row.held_back = held_back(line);
-  }
-  return rows;
-}
-
-struct Errors {
-  int rows = 0, wrong = 0, spilling = 0;
-  double registers = 0, stack_off = 0, stack = 0;
-  void add(const Compiled& row, const RegisterEstimate& e) {
-    ++rows;
-    registers += std::abs(e.registers_per_thread - row.registers) / static_cast<double>(row.registers);
-    wrong += (e.stack_words > 0) != (row.stack_bytes > 0);
-    spilling += row.stack_bytes > 0;
-    stack += row.stack_bytes;
-    stack_off += std::abs(4 * e.stack_words - row.stack_bytes);
-  }
-  void print(const char* which) const {
-    fmt::print("{:<28} {:>3} rows: registers {:.1f}% off on average; spills or not {} wrong", which, rows,
-               100 * registers / rows, wrong);
-    fmt::print("; {} spill, stack bytes off by {:.0f}% of all\n", spilling, stack == 0 ? 0 : 100 * stack_off / stack);
-  }
-};
-
-struct Comparison {
-  Errors looked_at, kept_back, all, with_room, near_limit, elsewhere;
-};
-
-/// Prints every row and returns the errors by part.
-Comparison compare(const std::string& name, const char* device_name) {
-  const DeviceSpec device = load_device(device_name);
-  Comparison c;
-  fmt::print(
-      "{}\nheaddim tile    warps stages Q CTAs | registers predicted error | stack bytes predicted | stores "
-      "predicted\n",
-      name);
-  for (const Compiled& row : read_compiled(name)) {
-    const KernelPlan& p = row.plan;
-    const RegisterEstimate e = estimate_registers(p, device, row.bounds);
-    fmt::print("{:>7} {:>3}x{:<3} {:>5} {:>6} {:>1} {:>4} | {:>9} {:>9} {:>4.0f}% | {:>11} {:>9} | {:>6} {:>9}{}\n",
-               p.headdim, p.tile_m, p.tile_n, p.num_warps, p.stages, p.q_in_registers ? 1 : 0,
-               row.bounds.min_ctas_per_sm, row.registers, e.registers_per_thread,
-               100.0 * (e.registers_per_thread - row.registers) / row.registers, row.stack_bytes, 4 * e.stack_words,
-               row.store_bytes, 4 * e.spill_words, row.held_back ? "  held back" : "");
-    c.all.add(row, e);
-    (row.held_back ? c.kept_back : c.looked_at).add(row, e);
-    if (e.demand < e.limit) c.with_room.add(row, e);
-    (std::abs(e.least - e.limit) <= 32 ? c.near_limit : c.elsewhere).add(row, e);
-  }
-  c.looked_at.print("looked at");
-  c.kept_back.print("held back");
-  c.with_room.print("all, where it has room");
-  c.near_limit.print("all, within 32 of the limit");
-  c.elsewhere.print("all, further from it");
-  c.all.print("all");
-  return c;
-}
-
-// bench/hardware/registers/compile_grid.py wrote it.
-TEST(Registers, AgreeWithTheCompilerOnSm80) {
-  const Comparison c = compare("registers_sm80.csv", "a100");
-  EXPECT_GE(c.all.rows, 80);
-  EXPECT_GE(c.kept_back.rows, 25);
-  for (const Errors* part : {&c.all, &c.kept_back}) {
-    EXPECT_LT(part->registers / part->rows, 0.08);
-    EXPECT_LE(part->wrong, part->rows / 20);
-  }
-  EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
-}
-
-// What sm_90's compiler parks was chosen from the rows that are not held back.
-TEST(Registers, AgreeWithTheCompilerOnSm90) {
-  const Comparison c = compare("registers_sm90.csv", "h100");
-  EXPECT_GE(c.all.rows, 80);
-  for (const Errors* part : {&c.all, &c.looked_at, &c.kept_back}) {
-    EXPECT_LT(part->registers / part->rows, 0.08);
-    EXPECT_LE(part->wrong, part->rows / 20);
-  }
-  EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
-}
-
-/// A row of registers_sm90a.csv: a warp-specialised instantiation with wgmma. `refused_below` is what ptxas asks for
-/// where it compiles nothing.
-struct CompiledWgmma {
-  KernelPlan plan;
-  int registers = 0, stack_bytes = 0, refused_below = 0;
-};
-
-std::vector<CompiledWgmma> read_compiled_wgmma() {
-  std::ifstream in(ATTEST_MEASURED "/registers_sm90a.csv");
-  std::vector<CompiledWgmma> rows;
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty() || line[0] == '#' || line[0] == 'h') continue;
-    std::array<int, 12> x{};
-    std::stringstream cells(line);
-    std::string cell;
-    for (int& value : x) std::getline(cells, cell, ','), value = std::stoi(cell);
-    CompiledWgmma& row = rows.emplace_back();
-    row.plan = plan_of(x[0], x[1], x[2], x[1] / 16, x[3]);
-    row.plan.matrix_kind = MatrixKind::wgmma, row.plan.copy_kind = CopyKind::tma, row.plan.producer_warps = 4;
-    row.plan.p_in_smem = x[4] != 0;
-    row.plan.persistence = x[5] != 0 ? Persistence::dynamic : Persistence::static_stride;
-    row.registers = x[6], row.stack_bytes = x[7], row.refused_below = x[11];
-  }
-  return rows;
-}
-
-// The rows come in the order of a hash; the model was made when 450 of them were compiled, and the others came after.
-TEST(Registers, AgreeWithTheCompilerOnWarpSpecialisedWgmma) {
-  constexpr std::size_t looked_at = 450;
-  const DeviceSpec device = load_device("h100");
-  const std::vector<CompiledWgmma> rows = read_compiled_wgmma();
-  ASSERT_GE(rows.size(), looked_at + 60);
-  Errors parts[2];
-  int refused = 0;
-  fmt::print("headdim tile    stages P    order   | registers predicted | stack bytes predicted, of a producer\n");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const CompiledWgmma& row = rows[i];
-    const KernelPlan& p = row.plan;
-    RegisterEstimate e;
-    std::string refusal;
-    try {
-      e = estimate_registers(p, device);
-    } catch (const InvalidInput& error) {
-      refusal = error.what();
-    }
-    EXPECT_EQ(refusal.empty(), row.refused_below == 0) << refusal;
-    if (row.refused_below != 0) {
-      EXPECT_THAT(refusal, testing::HasSubstr(fmt::format("needs {}", row.refused_below)));
-      ++refused;
-      continue;
-    }
-    fmt::print("{:>7} {:>3}x{:<3} {:>6} {} {} | {:>9} {:>9} | {:>11} {:>9} {:>14}{}\n", p.headdim, p.tile_m, p.tile_n,
-               p.stages, p.p_in_smem ? "smem" : "regs", p.persistence == Persistence::dynamic ? "dynamic" : "static ",
-               row.registers, e.registers_per_thread, row.stack_bytes, 4 * e.stack_words, 4 * e.producer_stack_words,
-               i < looked_at ? "" : "  held back");
-    Compiled compared;
-    compared.registers = row.registers, compared.stack_bytes = row.stack_bytes;
-    e.stack_words += e.producer_stack_words;
-    parts[i < looked_at ? 0 : 1].add(compared, e);
-  }
-  parts[0].print("looked at");
-  parts[1].print("held back");
-  fmt::print("{} refused by ptxas and by us\n", refused);
-  for (const Errors& part : parts) {
-    EXPECT_LT(part.registers / part.rows, 0.01);
-    EXPECT_LE(part.wrong, part.rows / 20);
-    EXPECT_LT(part.stack_off / part.stack, 0.3);
-  }
-}
 
 // By hand: 65536 / 384 = 168 at launch, (3 * 168 - 24) / 2 for a consumer; 65536 / 512 = 128, (4 * 128 - 24) / 3 and
 // what is left of it for the producer.
@@ -227,7 +34,7 @@ TEST(Registers, ProducersGiveTheirsToConsumers) {
   EXPECT_EQ(estimate_registers(plan, h100).stack_words, 0);
 }
 
-// FlashAttention 3's launches show 168 and 128; its consumers spill nothing, its producers a few words.
+// FlashAttention 3's launches show 168 and 128, and its consumers spill nothing.
 TEST(Registers, Fa3sComeOutWithoutBeingKnown) {
   const DeviceSpec h200 = load_device("h200");
   for (const std::int64_t headdim : {64, 128}) {
@@ -240,7 +47,6 @@ TEST(Registers, Fa3sComeOutWithoutBeingKnown) {
       EXPECT_EQ(e.registers_per_thread, headdim == 64 ? 128 : 168);
       EXPECT_EQ(e.spill_words, 0);
       EXPECT_EQ(e.producer_limit, headdim == 64 ? 32 : 24);
-      EXPECT_EQ(e.producer_stack_words, headdim == 128 && causal != Causal::none ? 2 : 0);
     }
   }
 }

@@ -168,7 +168,7 @@ TEST(ThirdParty, CausalCallsOfFA3) {
   std::printf(
       "predicted over measured, h200_fa3_causal.csv\nbatch heads on seqlen headdim | L2 read DRAM read   cycles\n");
   int shared_heads = 0;
-  for (const Row& row : rows_of("h200_fa3_causal.csv")) {
+  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_fa3_causal.csv")) {
     if (row.kernel != "fa3") continue;  // compiled otherwise
     const Case c = case_of(row);
     const SimulationReport r = simulate(c, plan_named(row.kernel, c, h200), h200, row.kernel);

@@ -120,6 +120,7 @@ TEST(Registers, AgreeWithTheCompilerOnSm80) {
   for (const Errors* part : {&c.all, &c.kept_back}) {
     EXPECT_LT(part->registers / part->rows, 0.08);
     EXPECT_LE(part->wrong, part->rows / 20);
+    EXPECT_LT(part->stack_off / part->stack, 0.35);
   }
   EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
 }
@@ -131,6 +132,7 @@ TEST(Registers, AgreeWithTheCompilerOnSm90) {
   for (const Errors* part : {&c.all, &c.looked_at, &c.kept_back}) {
     EXPECT_LT(part->registers / part->rows, 0.08);
     EXPECT_LE(part->wrong, part->rows / 20);
+    EXPECT_LT(part->stack_off / part->stack, 0.35);
   }
   EXPECT_LT(c.with_room.registers / c.with_room.rows, 0.08);
 }

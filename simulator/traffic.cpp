@@ -18,12 +18,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, in
       spill_(static_cast<std::size_t>(device.num_sms * spill_places())) {}
 
 void Traffic::place(Slot& slot) {
-  HeadLines& lines = heads_[slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head)];
-  if (lines.asked.empty()) {
-    const auto tiles = static_cast<std::size_t>((p_.seqlen_k + plan_.tile_n - 1) / plan_.tile_n);
-    lines.k.resize(tiles), lines.v.resize(tiles), lines.asked.resize(tiles);
-  }
-  slot.lines = &lines;
+  slot.lines = &heads_[slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head)];
   const int places = spill_places();
   const int place = spill_turn_[static_cast<std::size_t>(slot.sm)]++ % places;
   auto& spill = spill_[static_cast<std::size_t>(std::int64_t{slot.sm} * places + place)];
@@ -40,7 +35,7 @@ void Traffic::begin(Slot& slot, double now) {
 }
 
 void Traffic::call_again() {
-  for (auto& [head, lines] : heads_) std::fill(lines.asked.begin(), lines.asked.end(), Coalescer::Tile{});
+  for (auto& [head, lines] : heads_) lines.forget_asked();
   std::fill(spill_turn_.begin(), spill_turn_.end(), 0);
   count_ = {};
   written_back_before_ = cache_.written_back_sectors();
@@ -75,22 +70,19 @@ double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
 }
 
 void Traffic::read_keys(Slot& slot, int tile, double now) {
-  HeadLines& lines = *slot.lines;
-  const auto at = static_cast<std::size_t>(tile);
+  TileLines& lines = slot.lines->tile(tile);
   const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
-  const bool first = lines.asked[at].by_gpc.empty();
+  const bool first = lines.asked.by_gpc.empty();
   if (first && !called_again_) {
     const std::int64_t key_head = grid_.key_head(slot.at.head);
-    for_rows(grid_.k, slot.at.batch, key_head, row0, rows,
-             [&](const CachedLine& line) { lines.k[at].push_back({line}); });
-    for_rows(grid_.v, slot.at.batch, key_head, row0, rows,
-             [&](const CachedLine& line) { lines.v[at].push_back({line}); });
+    for_rows(grid_.k, slot.at.batch, key_head, row0, rows, [&](const CachedLine& line) { lines.k.push_back({line}); });
+    for_rows(grid_.v, slot.at.batch, key_head, row0, rows, [&](const CachedLine& line) { lines.v.push_back({line}); });
   }
-  const double from_dram = read_lines(lines.k[at], slot.side);
+  const double from_dram = read_lines(lines.k, slot.side);
   const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
   // a cluster asks for a tile once, a part each CTA, and multicasts it
-  const double share = coalescer_.ask(lines.asked[at], slot.gpc, now, first ? 1 : from_dram);
+  const double share = coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
   count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : share);
   count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
 }
@@ -116,7 +108,7 @@ void Traffic::step(Slot& slot, double now) {
     read_keys(slot, tile, now);
   else if (slot.position + 1 < walk.last)
     read_keys(slot, walk.tile(slot.position + 1), now);
-  read_lines(slot.lines->v[static_cast<std::size_t>(tile)], slot.side);
+  read_lines(slot.lines->tile(tile).v, slot.side);
   if (p_.bias != Bias::none) read_bias(slot, tile);
   write_spill(slot);
   ++slot.position;

@@ -17,10 +17,29 @@ struct TileLine {
   bool seen = false;
 };
 
-/// The sampled lines of all tiles of one key head, each found when it is first read.
-struct HeadLines {
-  std::vector<std::vector<TileLine>> k, v;
-  std::vector<Coalescer::Tile> asked;  // by tile; no requests: not read yet
+/// The sampled lines of one key tile, found when it is first read.
+struct TileLines {
+  std::vector<TileLine> k, v;
+  Coalescer::Tile asked;  // no requests: not read yet
+};
+
+/// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes.
+class HeadLines {
+ public:
+  TileLines& tile(int index) {
+    const auto block = static_cast<std::size_t>(index) / block_tiles;
+    if (block >= blocks_.size()) blocks_.resize(block + 1);
+    if (blocks_[block].empty()) blocks_[block].resize(block_tiles);
+    return blocks_[block][static_cast<std::size_t>(index) % block_tiles];
+  }
+  void forget_asked() {
+    for (std::vector<TileLines>& block : blocks_)
+      for (TileLines& tile : block) tile.asked = {};
+  }
+
+ private:
+  static constexpr std::size_t block_tiles = 64;
+  std::vector<std::vector<TileLines>> blocks_;
 };
 
 /// A CTA at a time, or a cluster of them.

@@ -1,6 +1,7 @@
 #include "attest/simulator/tile_walk.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 
@@ -48,6 +49,20 @@ TEST(TileWalk, OneSmWithoutAnL2ReadsEverythingEachTime) {
   const TileWalk w = walk_tiles(c, plan_for(c), device, 1, times());
   EXPECT_GT(w.dram_read_bytes, 0.97 * w.sm_read_bytes);
   EXPECT_LE(w.dram_read_bytes, 1.02 * w.sm_read_bytes);
+}
+
+TEST(TileWalk, TilesThatAreNotWalkedTakeNoMemory) {
+  DeviceSpec device = load_device("h200");
+  device.l2_bytes = 1 << 20;  // a CTA goes through 12 times that
+  device.l2_slices_per_partition = 1;
+  Case c = case_of(1, 32, 32, 64 << 20, 64);
+  c.problem.seqlen_q = 1;
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  const TileWalk w = walk_tiles(c, plan_for(c), device, 2, times());
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_EQ(w.ctas, 32);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 256 << 10);  // KiB; the heads have half a million tiles each
 }
 
 TEST(TileWalk, ALargerL2NeverReadsMore) {

@@ -48,6 +48,7 @@ std::string compare(const TunedPlan& winner, const TunedPlan& other) {
 std::vector<std::string> explain(const TuneResult& result) {
   const TunedPlan& winner = result.winner();
   const SimulationReport& r = winner.report;
+  if (r.cycles == 0) return {"There is nothing to compute: no query sees a key, and every plan is as fast."};
   std::string busy;
   for (const Utilisation& u : r.utilisation)
     busy += fmt::format("{}{} {:.0f}%", busy.empty() ? "" : ", ", u.resource, 100 * u.fraction);

@@ -109,6 +109,14 @@ TEST(Tune, SaysWhy) {
   EXPECT_TRUE(fa2);
 }
 
+TEST(Tune, SaysWhereThereIsNothingToCompute) {
+  Case c = square(64, 128);
+  c.problem.seqlen_q = 0;
+  const TuneResult r = tune(c, load_device("a100"));
+  EXPECT_EQ(r.why,
+            (std::vector<std::string>{"There is nothing to compute: no query sees a key, and every plan is as fast."}));
+}
+
 TEST(Tune, JsonAndTable) {
   const auto json = to_json(tuned(), 5);
   EXPECT_EQ(json["schema"], "attest/tune/1");

@@ -39,7 +39,8 @@ extern "C" void end_on_signal(int) {
 }  // namespace
 
 EndOnSignals::EndOnSignals() : before_{} {
-  unfinished();  // made before a signal can ask for it
+  unfinished();                   // made before a signal can ask for it
+  std::signal(SIGXFSZ, SIG_IGN);  // past the limit on a file's size write() then fails, and what is there is deleted
   for (int i = 0; i < 2; ++i) {
     ::sigaction(ending_signals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler == SIG_IGN) continue;

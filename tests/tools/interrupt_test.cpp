@@ -1,5 +1,6 @@
 // What SIGINT and SIGTERM leave of commands that do not save what they have: nothing, and the exit status says so.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -53,6 +54,28 @@ TEST_P(EndedBy, WhatIsWrittenMeanwhileIsDeleted) {
         std::_Exit(2);
       },
       testing::ExitedWithCode(exit_interrupted), "attest: interrupted");
+  EXPECT_EQ(folder.files(), std::vector<std::string>{"old"});
+  EXPECT_EQ(folder.read("old"), "as it was");
+}
+
+TEST(Interrupt, PastTheLimitOfAFileSizeWhatWasThereStays) {
+  const Folder folder;
+  folder.write("old", "as it was");
+  EXPECT_EXIT(
+      {
+        const EndOnSignals end_on_signals;
+        rlimit limit{};
+        limit.rlim_cur = limit.rlim_max = 4096;
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        try {
+          OutputFile(folder.path() / "old").write(std::string(8192, 'x'));
+        } catch (const EnvironmentError& error) {
+          std::fputs(error.what(), stderr);
+          std::_Exit(exit_environment);
+        }
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(exit_environment), "old': cannot be written: File too large");
   EXPECT_EQ(folder.files(), std::vector<std::string>{"old"});
   EXPECT_EQ(folder.read("old"), "as it was");
 }

@@ -58,9 +58,12 @@ MutantResults run_mutants(const std::vector<Mutant>& mutants, const MutantOption
     ids.push_back(mutant.id);
     if (matches(options.only, mutant.id)) chosen.push_back(&mutant);
   }
-  if (chosen.empty())
+  if (chosen.empty()) {
+    const std::size_t count = ids.size();
+    ids.resize(std::min<std::size_t>(count, 3));
     throw InvalidInput("only", fmt::format("'{}'", options.only),
-                       fmt::format("matches none of {}", fmt::join(ids, ", ")));
+                       fmt::format("matches none of {} mutants, such as {}", count, fmt::join(ids, ", ")));
+  }
   MutantResults results;
   for (const Mutant* mutant : chosen) {
     std::optional<MutantResult> result = run_mutant(*mutant, options);

@@ -18,7 +18,7 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 std::string why_no_device(cudaError_t status) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    return "no NVIDIA driver is loaded here; run on a machine with a GPU, or take --kernel cpu";
+    return "no NVIDIA driver is loaded here; run on a machine with a GPU, or take --kernel cpu and --truth cpu";
   cudaRuntimeGetVersion(&runtime);
   switch (status) {
     case cudaErrorInsufficientDriver:
@@ -26,9 +26,9 @@ std::string why_no_device(cudaError_t status) {
                          version_text(driver), version_text(runtime));
     case cudaErrorNoDevice:
     case cudaSuccess:
-      return "no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or take --kernel cpu";
+      return "no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or take --kernel cpu and --truth cpu";
     default:
-      return fmt::format("the GPU cannot be opened ({}: {}); look at nvidia-smi, or take --kernel cpu",
+      return fmt::format("the GPU cannot be opened ({}: {}); look at nvidia-smi, or take --kernel cpu and --truth cpu",
                          cudaGetErrorName(status), cudaGetErrorString(status));
   }
 }

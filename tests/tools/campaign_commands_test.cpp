@@ -203,5 +203,13 @@ TEST(Mutants, AnUncaughtOneFails) {
   EXPECT_EQ(json.at("survived"), 1);
 }
 
+TEST(Mutants, AGlobThatMatchesNoneIsRefusedWithAFewIds) {
+  const Folder folder;
+  const Ran ran = run_attest({"mutants", "--only", "nosuch*"}, folder);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_TRUE(ran.err.starts_with("attest: only: 'nosuch*' matches none of ")) << ran.err;
+  EXPECT_LT(ran.err.size(), 200u) << ran.err;
+}
+
 }  // namespace
 }  // namespace attest::tools

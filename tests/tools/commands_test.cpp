@@ -131,6 +131,7 @@ TEST(Commands, WhatNeedsAGpuSaysInOneLineThatThereIsNone) {
     const Ran ran = run_attest(arguments, folder);
     EXPECT_EQ(ran.exit_code, 3) << ran.err;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_NE(ran.err.find(flags[0] + " cpu"), std::string::npos) << "what to give instead: " << ran.err;
     EXPECT_EQ(ran.out, "");
   }
 }

@@ -41,6 +41,7 @@
     return {
       width: innerWidth, overflow: root.scrollWidth - root.clientWidth, drawn: Number(root.dataset.drawn || 0), errors, sections,
       foreign: document.querySelectorAll("img, iframe, link, object, embed, script[src]").length,
+      clipped: [...document.querySelectorAll(".card b")].filter((b) => b.scrollWidth > b.clientWidth).map((b) => b.textContent),
       place: document.querySelector(".place").textContent,
     };
   };

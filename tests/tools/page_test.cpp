@@ -46,14 +46,15 @@ std::string file(const std::string& path) {
 }
 
 /// What page_check.js sees of each page in `folder`, first 390 and then 1920 pixels wide.
-std::vector<json> seen(const Folder& folder, const std::vector<std::string>& pages) {
+std::vector<json> seen(const Folder& folder, const std::vector<std::string>& pages,
+                       const std::vector<int>& widths = {390, 1920}) {
   std::string frames;
   for (const std::string& page : pages) {
     std::string text = folder.read(page);
     const std::string head = "<head>";
     text.insert(text.find(head) + head.size(), "<script>" + file(ATTEST_PAGE_CHECK) + "</script>");
     folder.write("checked_" + page, text);
-    for (const int width : {390, 1920})
+    for (const int width : widths)
       frames +=
           fmt::format("<iframe src='checked_{}' style='width:{}px;height:900px;border:0'></iframe>\n", page, width);
   }
@@ -76,6 +77,7 @@ std::vector<json> seen(const Folder& folder, const std::vector<std::string>& pag
 void expect_whole(const json& page) {
   EXPECT_THAT(page["errors"], IsEmpty()) << page["errors"];
   EXPECT_LE(page["overflow"], 0) << "wider than its window";
+  EXPECT_THAT(page["clipped"], IsEmpty()) << page["clipped"];
   EXPECT_EQ(page["foreign"], 0) << "something that is loaded, or markup that came in through a name";
   for (const auto& [id, section] : page["sections"].items()) {
     SCOPED_TRACE(id);
@@ -133,6 +135,11 @@ TEST_F(Page, ShowsTheBuffersOfCubeAndVectorCores) {
       EXPECT_GE(page["sections"][id]["marks"], 3) << id;
     EXPECT_FALSE(page["sections"].contains("banks"));
   }
+}
+
+TEST_F(Page, CardsHoldTheirFiguresOnALaptop) {
+  predict("page.html", words("--nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device ascend910b"));
+  for (const json& page : seen(folder, {"page.html"}, {850, 1280})) expect_whole(page);
 }
 
 TEST_F(Page, DrawsARankingOfPlans) {

@@ -4,16 +4,10 @@
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
+#include "plan_of.h"
 
 namespace attest {
 namespace {
-
-KernelPlan plan_of(int headdim, int tile_m, int tile_n, int warps, int stages = 1) {
-  KernelPlan plan;
-  plan.headdim = plan.headdim_v = headdim;
-  plan.tile_m = tile_m, plan.tile_n = tile_n, plan.num_warps = warps, plan.stages = stages;
-  return plan;
-}
 
 // What FlashAttention 2's launches show on an H200: 66,560 and 50,176 bytes with the reserved KiB, 255 registers, and
 // two CTAs an SM by registers although shared memory has room for three and four.
@@ -40,6 +34,16 @@ TEST(Occupancy, RegistersOfFourWarps) {
   const DeviceSpec h100 = load_device("h100");
   for (const Row& row : {Row{255, 2}, Row{168, 3}, Row{169, 2}, Row{128, 4}, Row{129, 3}, Row{64, 8}, Row{65, 7}})
     EXPECT_EQ(occupancy(plan_of(64, 64, 32, 4), row.registers, h100).by_registers, row.ctas) << row.registers;
+}
+
+// On both sides of the edge: three CTAs and the KiB that the system keeps of each.
+TEST(Occupancy, EachCtaTakesTheReservedKiB) {
+  DeviceSpec h100 = load_device("h100");
+  const KernelPlan plan = plan_of(64, 64, 64, 4);
+  h100.smem_bytes_per_sm = 3 * (static_cast<std::int64_t>(plan.smem_bytes()) + 1024);
+  EXPECT_EQ(occupancy(plan, 64, h100).by_smem, 3);
+  --h100.smem_bytes_per_sm;
+  EXPECT_EQ(occupancy(plan, 64, h100).by_smem, 2);
 }
 
 TEST(Occupancy, OtherLimits) {

@@ -49,6 +49,28 @@ TEST(StepTime, EveryDemandCosts) {
   }
 }
 
+// A score of a lane is two instructions more behind a mask, three with a softcap, two with ALiBi, one and a half with a
+// bias; a spilled word a store and a load; all with what SASS has beside the instructions that a plan implies.
+TEST(StepTime, InstructionsThatAPlanImplies) {
+  const DeviceSpec a100 = load_device("a100");
+  const KernelPlan plan = warps(4);
+  Counts counts;
+  counts.key_tiles = 1;
+  const double scores = 16.0 * plan.tile_n / 32, base = step_demand(plan, a100, counts, 0).issue;
+  const auto more = [&](const KernelPlan& other, int masked, int spill_words) {
+    Counts c = counts;
+    c.masked_key_tiles = masked;
+    return (step_demand(other, a100, c, spill_words).issue - base) / 1.24;
+  };
+  KernelPlan softcap = plan, alibi = plan, bias = plan;
+  softcap.softcap = alibi.alibi = bias.bias = true;
+  EXPECT_NEAR(more(plan, 1, 0), 2 * scores, 1e-9);
+  EXPECT_NEAR(more(softcap, 0, 0), 3 * scores, 1e-9);
+  EXPECT_NEAR(more(alibi, 0, 0), 2 * scores, 1e-9);
+  EXPECT_NEAR(more(bias, 0, 0), 1.5 * scores, 1e-9);
+  EXPECT_NEAR(more(plan, 0, 7), 14, 1e-9);
+}
+
 /// docs/results/h200-sm/step.csv, overlapped and not in turns: cycles of a key tile. `instructions` of the benchmark's
 /// loop that are no arithmetic on scores or O, from its SASS; they are twice those of the kernels that the model knows.
 struct MeasuredStep {

@@ -207,6 +207,33 @@ TEST(Registers, AgreeWithTheCompilerOnWarpSpecialisedWgmma) {
   }
 }
 
+// gpu/sm80's own forwards. Which of them spill is no better foreseen than this: docs/simulator.md.
+TEST(Registers, AgreeWithTheCompilerOnGpuSm80) {
+  std::ifstream in(ATTEST_MEASURED "/registers_gpu_sm80.csv");
+  Errors errors;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#' || line[0] == 'a') continue;
+    std::array<int, 5> x{};
+    std::stringstream cells(line);
+    std::string cell;
+    for (int& value : x) std::getline(cells, cell, ','), value = std::stoi(cell);
+    const auto tile = static_cast<Sm80Tile>(x[1]);
+    Compiled row;
+    row.plan = sm80_plan(tile);
+    row.registers = x[3], row.stack_bytes = x[4];
+    const RegisterEstimate e =
+        estimate_registers(row.plan, load_device(x[0] == 80 ? "a100" : "h100"), {sm80_min_ctas(tile)});
+    errors.add(row, e);
+    fmt::print("sm_{} {:>3}/{:<3} {:>3} x {} {} | registers {} ({}) | stack bytes {} ({})\n", x[0], row.plan.headdim,
+               row.plan.headdim_v, row.plan.tile_m, row.plan.tile_n, x[2] == 0 ? "fast   " : "general", row.registers,
+               e.registers_per_thread, row.stack_bytes, 4 * e.stack_words);
+  }
+  errors.print("gpu/sm80");
+  EXPECT_EQ(errors.rows, 22);
+  EXPECT_LT(errors.registers / errors.rows, 0.08);
+  EXPECT_LE(errors.wrong, 4);
+}
+
 // Kernels that nobody here compiled, estimated as if their plans did not know. Spill is what a call writes beyond O
 // and LSE; the 32 bytes a tile of a counter that hands out tiles are no spill.
 TEST(Registers, AgreeWithCountedCallsOfFlashAttention) {

@@ -22,7 +22,7 @@ METRICS = [
     "l1tex__m_l1tex2xbar_write_bytes.sum",
     "sm__cycles_elapsed.max",
 ]
-WITHOUT_COUNTERS = {"sm_places", "page_places", "dispatch", "pipes", "wgmma", "step", "step_moments", "copy"}
+WITHOUT_COUNTERS = {"sm_places", "page_places", "dispatch", "pipes", "wgmma", "step", "step_moments", "copy", "drift"}
 
 
 def profile(command: list[str], kernels: str, metrics: list[str], log: pathlib.Path) -> list[list[str]]:

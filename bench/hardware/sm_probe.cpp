@@ -1,11 +1,12 @@
-// Measures an SM's pipes, key tiles of attention, copies and launches: DIR/NAME.rows.csv for each experiment named, as
-// run.py expects it.
+// Measures an SM's pipes, key tiles of attention, how CTAs drift apart, copies and launches: DIR/NAME.rows.csv for each
+// experiment named, as run.py expects it.
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <functional>
 #include <string>
 
+#include "drift.h"
 #include "pipes.h"
 #include "step.h"
 
@@ -43,6 +44,7 @@ const Experiment experiments[] = {
      "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,warpgroup,tile,issued,scores,exponentials,output,end",
      measure_moments},
     {"copy", "kind,bytes,stages,sms,source,cycles,deviation", measure_copies},
+    {"drift", "matrix,share,source,repeat,cta,sm,gpc,mhz,tile,asked,ended", measure_drift},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };
 

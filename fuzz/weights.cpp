@@ -14,7 +14,7 @@ namespace {
 
 constexpr double tolerated = 0.125;  // of P's spacing: how far P itself is from the number that stands for it
 // 4 keys: score 0, coded, score 0 with the V that cancels it, score 0. Whatever tile of two keys or more the coded one
-// comes in, its maximum is 0.
+// comes in, its maximum is 0, if the row sees both keys beside it.
 constexpr std::int64_t group = 4;
 
 struct Coded {
@@ -82,11 +82,15 @@ Verdict weights(Trial& trial) {
       double l = 0;
       for (std::int64_t j = 0; j < p.seqlen_k; ++j)
         if (attends(p, b, i, j)) l += j % group == 1 && j + 1 < p.seqlen_k ? code_of(j).p : 1;
+      bool alone = false;  // a coded key may be all that a row sees of a tile
       for (std::int64_t j = 1; j + 1 < p.seqlen_k; j += group) {
+        alone |= attends(p, b, i, j) && !(attends(p, b, i, j - 1) && attends(p, b, i, j + 1));
         const int seen = attends(p, b, i, j - 1) + attends(p, b, i, j) + attends(p, b, i, j + 1);
         double& count = pairs[static_cast<std::size_t>(j / group % p.headdim_v)];
         count = seen == 3 ? count + 1 : seen == 0 ? count : std::nan("");  // cut by the mask: nothing cancels
       }
+      // A rescale that waits then leaves later tiles relative to a maximum below 0, and P between its numbers.
+      if (alone && n.max_P > 1) continue;
       for (std::int64_t d = 0; d < p.headdim_v; ++d) {
         const double count = pairs[static_cast<std::size_t>(d)];
         if (!(count > 0)) continue;

@@ -62,16 +62,33 @@ Forward forward(const Problem& problem, const Inputs& inputs) {
   return out;
 }
 
+namespace {
+
+// Whether roundings follow from each other though the inputs are random, so that no statistics hold of them.
+bool repeats_roundings(const Problem& problem, const Numerics& numerics) {
+  // With few coordinates of 8 bits there are too few different scores: rows repeat each other, bit for bit. Where
+  // scores are rounded to 16 bits, a row of one coordinate rounds products with one number, and their errors go with
+  // the other one's mantissa.
+  const std::int64_t fewest_coordinates = is_fp8(problem.dtype) ? 4 : numerics.u_S > 0 ? 2 : 1;
+  if (problem.headdim < fewest_coordinates) return true;
+  // A softcap far below the scores leaves two of them, c and -c: from |x| = c ln(2c / spacing) / 2 on, what a score x
+  // still differs by, 2c exp(-2|x|/c), is below a spacing of P. Scores have a deviation of scale sqrt(headdim);
+  // here most lie beyond, rows round alike, and with ALiBi in step.
+  if (problem.softcap == 0 || numerics.u_P == 0) return false;
+  const double saturated = problem.softcap * std::log(std::max(1.0, problem.softcap / numerics.u_P)) / 2;
+  const double deviation = std::abs(effective_softmax_scale(problem)) * std::sqrt(static_cast<double>(problem.headdim));
+  return saturated < deviation / 2;
+}
+
+}  // namespace
+
 Truth empty_truth(const Problem& problem, const Numerics& numerics, bool statistical) {
   Truth truth;
   truth.forward = empty_forward(problem);
   truth.numerics = numerics;
   truth.o_bound = Tensor(truth.forward.o.extents);
   truth.lse_bound = Tensor(truth.forward.lse.extents);
-  // With 8 bits a coordinate there are too few different scores for few coordinates: rows then repeat each other, bit
-  // for bit, and their errors with them.
-  constexpr std::int64_t fewest_coordinates = 4;
-  if (is_fp8(problem.dtype) && problem.headdim < fewest_coordinates) statistical = false;
+  if (repeats_roundings(problem, numerics)) statistical = false;
   if (statistical) {
     // Where P stays in fp32 its rounding no longer explains O's error, and the sums' has no variance here.
     if (numerics.u_P > 0) truth.o_variance = Tensor(truth.forward.o.extents);

@@ -87,6 +87,25 @@ TEST(WeightsProbe, LeavesRoomForAFinerP) {
   EXPECT_GT(verdict.error_over_budget, 0.1);
 }
 
+// Key 149 is coded, and all that the row sees of its tile: a rescale that waits leaves the other tile's P relative to
+// it.
+TEST(WeightsProbe, LeavesOutRowsThatSeeACodedKeyAlone) {
+  Case c;
+  c.problem.dtype = Dtype::fp16;
+  c.problem.headdim = 1;
+  c.problem.headdim_v = 2;
+  c.problem.seqlen_q = 1;
+  c.problem.seqlen_k = 151;
+  c.problem.seqused_k = {150};
+  c.problem.window_left = 0;
+  c.problem.prefix = 3;
+  for (const int keys : {16, 64}) {
+    CpuKernel kernel(tiles_of(keys, true));
+    const Verdict verdict = judge_cpu("weights", kernel, c);
+    EXPECT_EQ(verdict.status, Status::passed) << keys << " keys a tile: " << verdict.error_over_budget;
+  }
+}
+
 // The first and the last of three hundred keys have exchanged their V: every row that looks one of them up sees it.
 class ExchangesTwoValues : public CpuKernel {
  public:

@@ -219,5 +219,25 @@ TEST(BudgetTest, AlikeScoresHaveNoVariance) {
   }
 }
 
+// A softcap that nearly all scores reach leaves two values of P; a product of two numbers, one of them the row's,
+// rounds as the other's mantissa has it. One step away from either the rules for independent errors judge.
+TEST(BudgetTest, RepeatedRoundingsHaveNoVariance) {
+  const auto judged = [](std::int64_t headdim, double softcap, const Numerics& numerics) {
+    Problem p = small_problem(4, 65, 16, 16, Dtype::fp16);
+    p.headdim = headdim;
+    p.softcap = softcap;
+    return !empty_truth(p, numerics, true).lse_variance.values.empty();
+  };
+  const Numerics flash = flash_numerics(Dtype::fp16);
+  Numerics rounds_scores = flash;
+  rounds_scores.u_S = 0x1p-11;
+  EXPECT_FALSE(judged(78, 0.1, flash));
+  EXPECT_TRUE(judged(78, 1, flash));
+  EXPECT_TRUE(judged(78, 0, flash));
+  EXPECT_FALSE(judged(1, 0, rounds_scores));
+  EXPECT_TRUE(judged(2, 0, rounds_scores));
+  EXPECT_TRUE(judged(1, 0, flash));
+}
+
 }  // namespace
 }  // namespace attest

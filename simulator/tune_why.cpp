@@ -14,6 +14,13 @@ std::string word(const nlohmann::ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+/// `plan` with the columns that 0 stands for.
+KernelPlan spelled_out(KernelPlan plan) {
+  const int columns = plan.columns(Operand::q), columns_v = plan.columns(Operand::v);
+  plan.padded_headdim = columns, plan.padded_headdim_v = columns_v;
+  return plan;
+}
+
 /// "stages 2 instead of 1": the fields in which a plan differs from another, most telling first.
 std::string differences(const KernelPlan& plan, const KernelPlan& other) {
   std::string text;
@@ -40,7 +47,7 @@ std::string compare(const TunedPlan& winner, const TunedPlan& other) {
                                                       : fmt::format("takes {:.2f} times as long", ratio);
   return fmt::format("{} {}: {} (bound by {}). It has {}.", other.plan.name, how,
                      joined(extra_costs(winner.report, other.report)), other.report.bound,
-                     differences(winner.plan.plan, other.plan.plan));
+                     differences(spelled_out(winner.plan.plan), spelled_out(other.plan.plan)));
 }
 
 }  // namespace

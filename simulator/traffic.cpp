@@ -2,14 +2,11 @@
 
 namespace attest {
 
-Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, int sampling,
-                 const std::vector<Slot>& slots)
+Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling)
     : grid_(grid),
       p_(grid.p),
       plan_(grid.plan),
       device_(device),
-      ctas_per_sm_(ctas_per_sm),
-      slots_(slots),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),

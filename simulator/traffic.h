@@ -69,7 +69,7 @@ class Traffic {
   };
 
   /// Keeps references. `slots` are all that work at a time.
-  Traffic(const Grid& grid, const DeviceSpec& device, int ctas_per_sm, int sampling, const std::vector<Slot>& slots);
+  Traffic(const Grid& grid, const DeviceSpec& device, int sampling);
 
   /// Finds the slot's key head and its local memory, which CTAs that follow each other on an SM take in turn.
   void place(Slot& slot);
@@ -115,8 +115,6 @@ class Traffic {
   const Problem& p_;
   const KernelPlan& plan_;
   const DeviceSpec& device_;
-  const int ctas_per_sm_;
-  const std::vector<Slot>& slots_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

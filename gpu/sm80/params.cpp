@@ -67,8 +67,10 @@ ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspac
   const ForwardArgs& a = params.args;
   const bool paged = args.page_table != nullptr;
   const auto choose = [&](Sm80Tile tile) {  // how copies to that tile run
-    const KernelPlan plan = with_granules(LaunchPlan<Sm80Kind::general>(sm80_plan(tile), params), a.q, a.k, a.v, a.o,
-                                          {address_of(a.q), address_of(a.k), address_of(a.v), address_of(a.o)});
+    const LaunchPlan<Sm80Kind::general> launched(sm80_plan(tile), params);
+    const KernelPlan& shape = launched;
+    const KernelPlan plan =
+        with_granules(shape, a.q, a.k, a.v, a.o, {address_of(a.q), address_of(a.k), address_of(a.v), address_of(a.o)});
     params.tile = tile;
     params.copy_bytes_q = plan.copy_bytes_q;
     params.copy_bytes_k = plan.copy_bytes_k;

@@ -1,6 +1,7 @@
 #include "attest/fuzz/interrupt.h"
 
 #include <atomic>
+#include <iterator>
 
 namespace attest {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
 
-constexpr int stopping_signals[2] = {SIGINT, SIGTERM};
+constexpr int stopping_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 extern "C" void stop_on_signal(int signal) {
   request_stop();
@@ -26,11 +27,15 @@ StopOnSignals::StopOnSignals() : before_{} {
   action.sa_handler = stop_on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (int i = 0; i < 2; ++i) ::sigaction(stopping_signals[i], &action, &before_[i]);
+  for (std::size_t i = 0; i < std::size(stopping_signals); ++i) {
+    ::sigaction(stopping_signals[i], nullptr, &before_[i]);
+    const bool under_nohup = stopping_signals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN;
+    if (!under_nohup) ::sigaction(stopping_signals[i], &action, nullptr);
+  }
 }
 
 StopOnSignals::~StopOnSignals() {
-  for (int i = 0; i < 2; ++i) ::sigaction(stopping_signals[i], &before_[i], nullptr);
+  for (std::size_t i = 0; i < std::size(stopping_signals); ++i) ::sigaction(stopping_signals[i], &before_[i], nullptr);
 }
 
 }  // namespace attest

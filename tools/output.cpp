@@ -161,12 +161,17 @@ void Results::refuse_same_file(std::string_view field, const fs::path& other) co
   if (file_) tools::refuse_same_file(field, other, "--json", file_->path());
 }
 
-void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const {
+void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text,
+                     std::vector<OutputFile::Staged> files) const {
   nlohmann::ordered_json whole = {{"schema", fmt::format("attest/{}/1", command)}};
   whole.update(json);
   // Bytes from a user's file name may be no UTF-8; a report is worth more than its exact spelling.
   const std::string dump = whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  if (file_) file_->write(dump);
+  if (file_) files.push_back(file_->stage(dump));
+  {
+    const HoldSignals together;
+    for (OutputFile::Staged& file : files) file.commit();
+  }
   const std::string_view out = json_on_stdout_ ? std::string_view(dump) : text;
   std::fwrite(out.data(), 1, out.size(), stdout);
 }

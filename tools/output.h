@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flags.h"
 
@@ -61,7 +62,9 @@ class Results {
   explicit Results(const Flags& flags);
 
   /// Prints `text`, or the JSON alone where --json is "-"; `schema` stands first, as "attest/<command>/1".
-  void finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text) const;
+  /// `files` belong to it: they and the file of --json appear together, or none does.
+  void finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text,
+              std::vector<OutputFile::Staged> files = {}) const;
   bool json_on_stdout() const { return json_on_stdout_; }
   /// The file of --json, for the list of what was written; empty if none.
   std::string json_path() const { return file_ ? file_->path().string() : ""; }

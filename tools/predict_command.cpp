@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
@@ -44,15 +46,16 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   if (std::none_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.report.has_value(); }))
     throw InvalidInput("sweep", in_quotes(axis.field),
                        fmt::format("has no value that can be predicted; the first: {}", points.front().refused));
-  if (html) html->write(html_sweep(axis, points));
-  if (csv) csv->write(to_csv(axis, points));
+  std::vector<OutputFile::Staged> files;
+  if (html) files.push_back(html->stage(html_sweep(axis, points)));
+  if (csv) files.push_back(csv->stage(to_csv(axis, points)));
   results.finish("predict",
                  {{"device", device.name},
                   {"plan_name", flags.text("--plan").value_or("attest")},
                   {"case", fields},
                   {"sweep_field", axis.field},
                   {"sweep", to_json(axis, points)}},
-                 to_table(axis, points));
+                 to_table(axis, points), std::move(files));
   return exit_pass;
 }
 
@@ -76,9 +79,11 @@ ExitCode run(const Flags& flags) {
   TileWalkOptions effort;
   effort.warm = flags.given("--warm");
   const SimulationReport report = simulate(c, plan.plan, device, plan.name, effort);
-  if (html) html->write(html_report(report));
-  if (trace) trace->write(trace_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  results.finish("predict", to_json(report), to_table(report));
+  std::vector<OutputFile::Staged> files;
+  if (html) files.push_back(html->stage(html_report(report)));
+  if (trace)
+    files.push_back(trace->stage(trace_json(report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  results.finish("predict", to_json(report), to_table(report), std::move(files));
   return exit_pass;
 }
 
@@ -101,8 +106,9 @@ Command predict_command() {
                     "Write a trace for Perfetto: SMs, warps, copies, and the unfused path beside them");
         flags.value("--html", "FILE",
                     "Write a page that shows it: bytes, roofline, banks, an SM over time; or a sweep's curves");
-        flags.value("--sweep", "FIELD=VALUES",
-                    "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field; seqlen: both");
+        flags.value(
+            "--sweep", "FIELD=VALUES",
+            "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field, in place of the case's; seqlen: both");
         flags.value("--csv", "FILE", "Write the sweep as CSV");
         declare_case_flags(flags);
       },

@@ -17,7 +17,6 @@
 #include "output.h"
 #include "parse.h"
 #include "reference_arrays.h"
-#include "unfinished.h"
 
 namespace attest::tools {
 namespace {
@@ -115,16 +114,12 @@ ExitCode run(const Flags& flags) {
     staged.push_back(outputs[n].stage(npy_bytes(arrays[n].shape, arrays[n].values)));
     files.push_back(outputs[n].path().string());
   }
-  {
-    const HoldSignals together;
-    for (OutputFile::Staged& file : staged) file.commit();
-  }
 
   Json json;
   json["case"] = to_json(work.c);
   json["inputs"] = from_files ? "files" : "drawn";
   json["files"] = files;
-  results.finish("reference", json, fmt::format("wrote {}\n", fmt::join(files, ", ")));
+  results.finish("reference", json, fmt::format("wrote {}\n", fmt::join(files, ", ")), std::move(staged));
   return exit_pass;
 }
 

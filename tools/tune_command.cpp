@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "attest/simulator/html_tune.h"
 #include "attest/simulator/tune.h"
@@ -30,8 +32,9 @@ ExitCode run(const Flags& flags) {
   TuneOptions options;
   options.full = std::max(options.full, top);
   const TuneResult result = tune(c, device, options);
-  if (html) html->write(html_tune(result, top));
-  results.finish("tune", to_json(result, top), to_table(result, top));
+  std::vector<OutputFile::Staged> files;
+  if (html) files.push_back(html->stage(html_tune(result, top)));
+  results.finish("tune", to_json(result, top), to_table(result, top), std::move(files));
   return exit_pass;
 }
 

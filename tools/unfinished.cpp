@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -11,7 +12,7 @@
 namespace attest::tools {
 namespace {
 
-constexpr int ending_signals[2] = {SIGINT, SIGTERM};
+constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 // The handler runs on any thread, at any time: it touches the list only where nobody holds signals, and whoever begins
 // to hold them after that ends here instead of changing the list.
@@ -41,7 +42,7 @@ extern "C" void end_on_signal(int) {
 EndOnSignals::EndOnSignals() : before_{} {
   unfinished();                   // made before a signal can ask for it
   std::signal(SIGXFSZ, SIG_IGN);  // past the limit on a file's size write() then fails, and what is there is deleted
-  for (int i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < std::size(ending_signals); ++i) {
     ::sigaction(ending_signals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler == SIG_IGN) continue;
     struct sigaction action {};
@@ -53,7 +54,7 @@ EndOnSignals::EndOnSignals() : before_{} {
 }
 
 EndOnSignals::~EndOnSignals() {
-  for (int i = 0; i < 2; ++i) ::sigaction(ending_signals[i], &before_[i], nullptr);
+  for (std::size_t i = 0; i < std::size(ending_signals); ++i) ::sigaction(ending_signals[i], &before_[i], nullptr);
 }
 
 HoldSignals::HoldSignals() {

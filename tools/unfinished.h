@@ -1,12 +1,12 @@
-// What SIGINT and SIGTERM do to a command, and to the files that it is writing.
+// What SIGINT, SIGTERM and SIGHUP do to a command, and to the files that it is writing.
 #pragma once
 #include <csignal>
 #include <filesystem>
 
 namespace attest::tools {
 
-/// While it lives, SIGINT and SIGTERM delete every unfinished file and end the process with exit_interrupted. A signal
-/// that was ignored at the start stays so. Commands that save what they have found replace it (StopOnSignals).
+/// While it lives, SIGINT, SIGTERM and SIGHUP delete every unfinished file and end the process with exit_interrupted. A
+/// signal that was ignored at the start stays so. Commands that save what they have found replace it (StopOnSignals).
 class EndOnSignals {
  public:
   EndOnSignals();
@@ -15,7 +15,7 @@ class EndOnSignals {
   EndOnSignals& operator=(const EndOnSignals&) = delete;
 
  private:
-  struct sigaction before_[2];
+  struct sigaction before_[3];
 };
 
 /// While one lives, a signal waits: around steps that belong together. Of one thread only.

@@ -73,7 +73,7 @@ TEST(Fuzz, TheSameSeedIsTheSameCampaign) {
 }
 
 class Interrupted : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Fuzz, Interrupted, testing::Values(SIGINT, SIGTERM));
+INSTANTIATE_TEST_SUITE_P(Fuzz, Interrupted, testing::Values(SIGINT, SIGTERM, SIGHUP));
 
 TEST_P(Interrupted, SavesWhatItDid) {
   const Folder folder;

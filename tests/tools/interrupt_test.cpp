@@ -1,4 +1,4 @@
-// What SIGINT and SIGTERM leave of commands that do not save what they have: nothing, and the exit status says so.
+// What SIGINT, SIGTERM and SIGHUP leave of commands that do not save what they have: nothing, and the exit status says so.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ namespace attest::tools {
 namespace {
 
 class EndedBy : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Interrupt, EndedBy, testing::Values(SIGINT, SIGTERM));
+INSTANTIATE_TEST_SUITE_P(Interrupt, EndedBy, testing::Values(SIGINT, SIGTERM, SIGHUP));
 
 TEST_P(EndedBy, ALongCommandLeavesNothing) {
   const std::vector<std::string> large = {"--nheads", "64", "--seqlen-q", "4096", "--seqlen-k", "4096"};

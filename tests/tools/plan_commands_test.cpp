@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/problem/exit_code.h"
 #include "run_attest.h"
 
 namespace attest::tools {
@@ -75,6 +76,22 @@ TEST(PlanCommands, ASweepGivesATableCsvAndJson) {
   const std::string csv = folder.read("lengths.csv");
   EXPECT_TRUE(csv.starts_with("seqlen,time_us,")) << csv;
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 4);
+}
+
+// /dev/full takes nothing: the page that goes with it must not stand alone.
+TEST(PlanCommands, FilesOfOnePredictionAppearTogetherOrNotAtAll) {
+  const Folder folder;
+  for (const std::vector<std::string>& ask :
+       {std::vector<std::string>{"predict", "--html", "page.html", "--trace", "trace.json"},
+        {"predict", "--sweep", "seqlen=64,128", "--html", "page.html", "--csv", "rows.csv"},
+        {"tune", "--html", "page.html", "--device", "a100"}}) {
+    std::vector<std::string> arguments = ask;
+    arguments.insert(arguments.end(), {"--seqlen-q", "64", "--seqlen-k", "64", "--json", "/dev/full"});
+    const Ran ran = run_attest(arguments, folder);
+    EXPECT_EQ(ran.exit_code, exit_environment);
+    EXPECT_EQ(ran.err, "attest: '/dev/full': cannot be written: No space left on device\n");
+    EXPECT_TRUE(folder.files().empty()) << folder.files().front();
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM.
+// Ctrl-C, SIGTERM, and SIGHUP of a terminal that goes.
 #pragma once
 #include <csignal>
 
@@ -10,7 +10,8 @@ bool stop_requested() noexcept;
 /// What was asked for has happened.
 void clear_stop() noexcept;
 
-/// While it lives, SIGINT and SIGTERM are request_stop(); a second one ends the process at once.
+/// While it lives, SIGINT, SIGTERM and, but under nohup, SIGHUP are request_stop(); a second one ends the process at
+/// once.
 class StopOnSignals {
  public:
   StopOnSignals();
@@ -19,7 +20,7 @@ class StopOnSignals {
   StopOnSignals& operator=(const StopOnSignals&) = delete;
 
  private:
-  struct sigaction before_[2];
+  struct sigaction before_[3];
 };
 
 }  // namespace attest

@@ -15,5 +15,6 @@ Command devices_command();
 Command plans_command();
 Command models_command();
 Command doctor_command();
+Command audit_command();
 
 }  // namespace attest::tools

@@ -9,6 +9,6 @@ int main(int argc, char** argv) {
     return attest::serve_worker(attest::make_kernel);
   const Command commands[] = {check_command(),     fuzz_command(),    predict_command(), tune_command(),
                               reference_command(), mutants_command(), kernels_command(), devices_command(),
-                              plans_command(),     models_command(),  doctor_command()};
+                              plans_command(),     models_command(),  doctor_command(),  audit_command()};
   return run_program(commands, argc, argv);
 }

@@ -13,6 +13,12 @@ void declare_plan_flags(Flags& flags) {
   flags.values("--set", "FIELD=VALUE", "A field of the plan that is otherwise, such as swizzled=false; repeatable");
 }
 
+DeviceSpec read_device(const Flags& flags) {
+  const std::string name = flags.text("--device").value_or("h100");
+  refuse_unknown("device", name, device_names());
+  return load_device(name);
+}
+
 DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device) {
   const std::string name = flags.text("--plan").value_or("attest");
   std::vector<std::string> names;

@@ -9,6 +9,9 @@ namespace attest::tools {
 
 void declare_plan_flags(Flags& flags);
 
+/// The device of --device, h100 where it is not given. Throws InvalidInput.
+DeviceSpec read_device(const Flags& flags);
+
 /// The plan that the flags give, `attest` if none, for a case on a device. Throws InvalidInput.
 DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device);
 

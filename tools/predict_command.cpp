@@ -24,12 +24,6 @@
 namespace attest::tools {
 namespace {
 
-DeviceSpec read_device(const Flags& flags) {
-  const std::string name = flags.text("--device").value_or("h100");
-  refuse_unknown("device", name, device_names());
-  return load_device(name);
-}
-
 /// One prediction at each value of --sweep.
 ExitCode run_sweep(const Flags& flags, const Results& results) {
   const SweepAxis axis = parse_sweep(*flags.text("--sweep"));

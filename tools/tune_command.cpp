@@ -11,6 +11,7 @@
 #include "case_flags.h"
 #include "commands.h"
 #include "output.h"
+#include "plan_flags.h"
 
 namespace attest::tools {
 namespace {
@@ -26,9 +27,7 @@ ExitCode run(const Flags& flags) {
     results.finish("tune", {{"case", to_json(c)}, {"unsupported", *why}}, "");
     return exit_unsupported;
   }
-  const std::string device_name = flags.text("--device").value_or("h100");
-  refuse_unknown("device", device_name, device_names());
-  const DeviceSpec device = load_device(device_name);
+  const DeviceSpec device = read_device(flags);
   TuneOptions options;
   options.full = std::max(options.full, top);
   const TuneResult result = tune(c, device, options);

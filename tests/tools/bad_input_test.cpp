@@ -33,7 +33,8 @@ const BadInput bad_inputs[] = {
     // the command line itself
     {{},
      2,
-     "command: '' is none of check, fuzz, predict, tune, reference, mutants, kernels, devices, plans, models, doctor"},
+     "command: '' is none of check, fuzz, predict, tune, reference, mutants, kernels, devices, plans, models, doctor, "
+     "audit"},
     {{"predcit"}, 2, "command: 'predcit' is no command; did you mean predict?; see attest --help"},
     {{"bench"}, 2, "command: 'bench' is no command; see attest --help"},
     {{"--jsn", "-"}, 2, "command line: '--jsn' is no flag that stands before a command; see attest --help"},

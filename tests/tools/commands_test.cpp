@@ -53,6 +53,7 @@ const CommandKeys command_keys[] = {
     {{"tune", "--seqlen-q", "128", "--seqlen-k", "128", "--device", "a100", "--top", "2"},
      {"case", "device", "plans", "plans_that_fit", "walked_in_full", "why", "ranked", "others", "skipped"}},
     {{"reference", "--seqlen-q", "3", "--seqlen-k", "5", "--out", "truth"}, {"case", "inputs", "files"}},
+    {{"audit", "--kernel", ATTEST_LISTING}, {"file", "functions"}},
     {{"devices"}, {"devices"}},
     {{"plans"}, {"plans", "device", "dtype", "fields"}},
     {{"models"}, {"models"}},

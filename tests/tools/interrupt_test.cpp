@@ -1,4 +1,5 @@
-// What SIGINT, SIGTERM and SIGHUP leave of commands that do not save what they have: nothing, and the exit status says so.
+// What SIGINT, SIGTERM and SIGHUP leave of commands that do not save what they have: nothing, and the exit status says
+// so.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

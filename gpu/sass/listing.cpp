@@ -1,0 +1,89 @@
+#include "attest/sass/listing.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+namespace attest {
+namespace {
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                          &std::free);
+  return status == 0 ? plain.get() : name;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
+  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
+}
+
+/// What follows `mark`, up to white space; empty where there is none.
+std::string_view word_after(std::string_view text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = trimmed(text.substr(at + mark.size()));
+  return rest.substr(0, rest.find_first_of(" \t"));
+}
+
+std::optional<std::int64_t> hexadecimal(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (error != std::errc() || end != digits.data() + digits.size() || digits.empty()) return std::nullopt;
+  return value;
+}
+
+/// "/*0a10*/  @!P0 BRA 0x1230 ;  /* encoding */"
+std::optional<SassInstruction> instruction(std::string_view line) {
+  line = trimmed(line);
+  if (!line.starts_with("/*")) return std::nullopt;
+  const std::size_t close = line.find("*/"), semicolon = line.find(';');
+  if (close == std::string_view::npos || semicolon == std::string_view::npos || semicolon < close) return std::nullopt;
+  const auto address = hexadecimal(line.substr(2, close - 2));
+  if (!address) return std::nullopt;
+  std::string_view text = trimmed(line.substr(close + 2, semicolon - close - 2));
+  if (text.starts_with('@')) text = trimmed(text.substr(std::min(text.find_first_of(" \t"), text.size())));
+  const std::string_view opcode = text.substr(0, text.find_first_of(" \t"));
+  if (opcode.empty()) return std::nullopt;
+  SassInstruction found{*address, std::string(opcode), std::nullopt};
+  const std::size_t last = text.rfind("0x");
+  if (opcode.substr(0, opcode.find('.')) == "BRA" && last != std::string_view::npos)
+    found.target = hexadecimal(text.substr(last + 2));
+  return found;
+}
+
+void add_once(std::vector<std::string>& all, const std::string& one) {
+  if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+}
+
+}  // namespace
+
+SassReader::SassReader(std::vector<std::string> parts, std::string arch)
+    : parts_(std::move(parts)), wanted_arch_(std::move(arch)) {}
+
+bool SassReader::wanted(const std::string& name) const {
+  return (wanted_arch_.empty() || arch_ == wanted_arch_) &&
+         std::all_of(parts_.begin(), parts_.end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
+void SassReader::line(std::string_view text) {
+  if (const auto arch = word_after(text, "code for "); !arch.empty()) {
+    arch_ = arch;
+    keeping_ = false;
+    add_once(archs_, arch_);
+  } else if (const auto name = word_after(text, "Function : "); !name.empty()) {
+    std::string plain = demangled(std::string(name));
+    keeping_ = wanted(plain);
+    add_once(names_, plain);
+    if (keeping_) functions_.push_back({std::move(plain), arch_, {}});
+  } else if (keeping_) {
+    if (auto found = instruction(text)) functions_.back().code.push_back(std::move(*found));
+  }
+}
+
+}  // namespace attest

@@ -1,0 +1,101 @@
+// attest audit: refusals on any machine; this program's own kernels where cuobjdump is.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attest/plan/sm80_tiles.h"
+#include "attest/problem/exit_code.h"
+#include "attest/simulator/key_tile_instructions.h"
+#include "child.h"
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Audit, ReadsAListing) {
+  const Folder folder;
+  const Ran ran =
+      run_attest({"audit", "--kernel", ATTEST_LISTING, "--plan", "fa2", "--headdim", "128", "--json", "-"}, folder);
+  ASSERT_EQ(ran.exit_code, exit_pass) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json.at("schema"), "attest/audit/1");
+  const Json& function = json.at("functions").at(0);
+  EXPECT_EQ(function.at("name"), "my_forward");
+  EXPECT_EQ(function.at("counts").at("LDGSTS"), 1);
+  EXPECT_EQ(function.at("counts").at("bytes_a_lane").at("STG").at("8"), 1);
+  ASSERT_EQ(function.at("loops").size(), 1u);
+  EXPECT_EQ(function.at("loops").at(0).at("first_address"), 0x10);
+  EXPECT_EQ(function.at("loops").at(0).at("counts").at("LDGSTS"), 0);
+  EXPECT_EQ(json.at("plan_key_tile").at("LDL"), 0);
+  EXPECT_GT(json.at("plan_key_tile").at("HMMA"), 0);
+
+  const Ran table = run_attest({"audit", "--kernel", ATTEST_LISTING}, folder);
+  EXPECT_NE(table.out.find("loop 0x10..0x40"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("a lane moves: LDGSTS 1 x 16 B, STG 1 x 8 B"), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("the plan"), std::string::npos) << "nobody said which";
+}
+
+TEST(Audit, RefusesInOneLine) {
+  const Folder folder;
+  folder.write("text.txt", "no listing");
+  const std::vector<std::tuple<std::vector<std::string>, int, std::string>> table = {
+      {{"--kernel", "cpu"}, exit_usage, "kernel: 'cpu' has no machine code"},
+      {{"--kernel", "./none.so"}, exit_usage, "kernel: './none.so' is no file"},
+      {{"--kernel", "text.txt"}, exit_usage, "kernel: 'text.txt' holds no machine code of a GPU"},
+      {{"--kernel", ATTEST_LISTING, "--arch", "sm_80"},
+       exit_usage,
+       "arch: 'sm_80' has no code in '" ATTEST_LISTING "'"},
+      {{"--kernel", ATTEST_LISTING, "--function", "yours"}, exit_usage, "function: 'yours' is in none of the 1"},
+      {{"--kernel", ATTEST_LISTING, "--plan", "fa4"}, exit_usage, "plan: 'fa4' is none of"},
+      {{"--kernel", "."}, exit_usage, "kernel: '.' is no file"},
+      {{"--kernel", ""}, exit_usage, "kernel: ''"}};
+  for (const auto& [flags, code, line] : table) {
+    std::vector<std::string> arguments = {"audit"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Ran ran = run_attest(arguments, folder);
+    EXPECT_EQ(ran.exit_code, code) << line;
+    EXPECT_NE(ran.err.find("attest: " + line), std::string::npos) << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_TRUE(ran.out.empty());
+  }
+}
+
+// What the CUDA kernels issue for a key tile is what the recorded program says: the compiler can merge and move, but
+// matrix steps, matrix loads, exponentials and barriers are volatile and stay. Copies stand there twice, for whole
+// tiles and the last, and the general kind has those of other widths besides; Q's fragments are loaded in the loop,
+// under a branch that the first tile takes.
+TEST(Audit, FindsThePlanInOurOwnKernels) {
+  if (!ATTEST_HAVE_CUDA) GTEST_SKIP() << "built without CUDA";
+  if (find_program("cuobjdump", {"/usr/local/cuda/bin"}).empty()) GTEST_SKIP() << "no cuobjdump";
+  const Folder folder;
+  const Ran ran = run_attest(
+      {"audit", "--kernel", "sm80", "--function", "forward_kernel", "--arch", "sm_80", "--json", "-"}, folder);
+  ASSERT_EQ(ran.exit_code, exit_pass) << ran.err;
+  const Json functions = Json::parse(ran.out).at("functions");
+  int loops = 0;
+  for (const Sm80Tile tile : all_sm80_tiles) {
+    const KernelPlan plan = sm80_plan(tile);
+    const KeyTileInstructions each = key_tile_instructions(plan);
+    const int of_q = plan.q_in_registers ? plan.m_blocks() * plan.headdim / 16 : 0;
+    for (const Json& function : functions) {
+      const auto name = function.at("name").get<std::string>();
+      if (name.find(fmt::format("(attest::Sm80Tile){},", static_cast<int>(tile))) == std::string::npos) continue;
+      for (const Json& loop : function.at("loops")) {
+        const Json& counts = loop.at("counts");
+        EXPECT_EQ(counts.at("HMMA"), each.multiply) << name;
+        EXPECT_EQ(counts.at("LDSM"), each.load_matrix + of_q) << name;
+        EXPECT_EQ(counts.at("MUFU.EX2"), each.exponentials) << name;
+        EXPECT_EQ(counts.at("BAR"), each.barriers) << name;
+        EXPECT_EQ(counts.at("LDGSTS").get<int>() % static_cast<int>(each.copies), 0) << name;
+        ++loops;
+      }
+    }
+  }
+  EXPECT_GE(loops, static_cast<int>(functions.size())) << "a function without a loop over key tiles";
+}
+
+}  // namespace
+}  // namespace attest::tools

@@ -117,7 +117,7 @@ int run_program(std::span<const Command> commands, int argc, const char* const* 
   } catch (const EnvironmentError& error) {
     return fail(exit_environment, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(exit_environment, "out of memory");
+    return fail(exit_environment, "out of memory; a case of fewer batch entries, heads or tokens needs less");
   } catch (const std::exception& error) {
     return fail(exit_environment, fmt::format("a bug in attest, please report it: {}", error.what()));
   }

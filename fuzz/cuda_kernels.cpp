@@ -2,10 +2,11 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <stdexcept>
 #include <string>
 
+#include "attest/fuzz/device_forwards.h"
 #include "attest/fuzz/kernels.h"
 #include "attest/gpu/device_kernel.h"
 #include "attest/gpu/reference64.h"
@@ -25,10 +26,16 @@ std::unique_ptr<DeviceForward> make_without_spec(std::string_view name, std::str
 std::unique_ptr<DeviceForward> make_forward(std::string_view name, std::string_view spec) {
   if (name == "sm80") return make_without_spec(name, spec, make_sm80_forward);
   if (name == "unfused") return make_without_spec(name, spec, make_unfused);
-  throw std::logic_error(fmt::format("no CUDA kernel is named {}", name));
+  throw InvalidInput("kernel", fmt::format("'{}'", name),
+                     fmt::format("runs on no GPU; {} do", fmt::join(cuda_kernel_names, " and ")));
 }
 
 }  // namespace
+
+std::unique_ptr<DeviceForward> make_device_forward(std::string_view kernel) {
+  const std::size_t colon = kernel.find(':');
+  return make_forward(kernel.substr(0, colon), colon == std::string_view::npos ? "" : kernel.substr(colon + 1));
+}
 
 std::unique_ptr<Kernel> make_cuda_kernel(std::string_view name, std::string_view spec) {
   return make_device_kernel(make_forward(name, spec));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
+#include "csv.h"
 #include "units.h"
 
 namespace attest {
@@ -143,14 +144,6 @@ SweepPoint predict_at(const SweepAxis& axis, std::int64_t value, const Case& c, 
   return point;
 }
 
-/// A field of CSV: in quotes where it must be.
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
-}
-
 }  // namespace
 
 SweepAxis parse_sweep(std::string_view text) {
@@ -205,8 +198,8 @@ std::string to_csv(const SweepAxis& axis, const std::vector<SweepPoint>& points)
     for (const ReportFigure& figure : report_figures())
       csv += point.report ? fmt::format(",{}", figure.of(*point.report)) : ",";
     csv += point.report
-               ? fmt::format(",{},{},\n", csv_text(point.report->bound), csv_text(point.report->occupancy.limit))
-               : fmt::format(",,,{}\n", csv_text(point.refused));
+               ? fmt::format(",{},{},\n", csv_cell(point.report->bound), csv_cell(point.report->occupancy.limit))
+               : fmt::format(",,,{}\n", csv_cell(point.refused));
   }
   return csv;
 }

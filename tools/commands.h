@@ -8,6 +8,7 @@ Command check_command();
 Command fuzz_command();
 Command predict_command();
 Command tune_command();
+Command measure_command();
 Command reference_command();
 Command mutants_command();
 Command kernels_command();

@@ -54,8 +54,8 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
 
 // The flags that may name a file to read.
 const std::vector<std::string> input_flags = {
-    "--case", "--model",     "--device",       "--plan",      "--q",         "--k",         "--v",
-    "--dout", "--bias-file", "--alibi-slopes", "--sink-file", "--q-descale", "--k-descale", "--v-descale"};
+    "--case",      "--model",        "--device",    "--plan",      "--q",         "--k",         "--v",    "--dout",
+    "--bias-file", "--alibi-slopes", "--sink-file", "--q-descale", "--k-descale", "--v-descale", "--from", "--against"};
 
 // Closes, and deletes the file unless it was kept.
 struct Partial {

@@ -6,20 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "attest/gpu/case_lists.h"
 #include "run_kernel.h"
 
 namespace attest {
 namespace {
-
-std::vector<std::int64_t> sums_of(const std::vector<std::int64_t>& lengths) {
-  return lengths.empty() ? std::vector<std::int64_t>{} : cumulative(lengths);
-}
-
-std::vector<std::int64_t> ends_of(const std::vector<std::int64_t>& lengths) {
-  std::vector<std::int64_t> ends = sums_of(lengths);
-  if (!ends.empty()) ends.erase(ends.begin());
-  return ends;
-}
 
 // NaN where none of the batch entries that share a score has both its query and its key.
 Tensor inside_the_domain(const Case& c, const Tensor& bias) {
@@ -50,23 +41,19 @@ ForwardArgs ForwardBuffers::lay_out(const Case& c, const Inputs& inputs) {
   v_.lay_out(inputs.v);
 
   ForwardArgs args{q_.ref(), k_.ref(), v_.ref(), o_.ref(), reinterpret_cast<float*>(lse_.data())};
-  args.cu_seqlens_q = lists_[cu_seqlens_q].hold_integers(sums_of(p.varlen_q));
-  args.cu_seqlens_k = lists_[cu_seqlens_k].hold_integers(sums_of(p.varlen_k));
-  args.seqused_k = lists_[seqused_k].hold_integers(p.seqused_k);
+  const CaseLists lists = case_lists(c);
+  args.cu_seqlens_q = lists_[cu_seqlens_q].hold_integers(lists.cu_seqlens_q);
+  args.cu_seqlens_k = lists_[cu_seqlens_k].hold_integers(lists.cu_seqlens_k);
+  args.seqused_k = lists_[seqused_k].hold_integers(lists.seqused_k);
   args.alibi_slopes = lists_[alibi_slopes].hold_floats(inputs.alibi_slopes.values);
   args.sink = lists_[sink].hold_floats(inputs.sink.values);
   args.q_descale = lists_[q_descale].hold_floats(inputs.q_descale.values);
   args.k_descale = lists_[k_descale].hold_floats(inputs.k_descale.values);
   args.v_descale = lists_[v_descale].hold_floats(inputs.v_descale.values);
-  std::vector<std::int64_t> pages;
-  if (c.layout.page_size > 0) {
-    const PageTable table = page_table_of(c);
-    for (const auto& row : table.rows) pages.insert(pages.end(), row.begin(), row.end());
-    args.pages_per_sequence = table.pages_per_sequence;
-    args.page_size = c.layout.page_size;
-  }
-  args.page_table = lists_[page_table].hold_integers(pages);
-  args.document_ends = lists_[document_ends].hold_integers(ends_of(p.documents));
+  args.page_table = lists_[page_table].hold_integers(lists.page_table);
+  args.pages_per_sequence = lists.pages_per_sequence;
+  args.page_size = c.layout.page_size;
+  args.document_ends = lists_[document_ends].hold_integers(lists.document_ends);
   args.num_documents = std::ssize(p.documents);
   lay_out_bias(c, inputs.bias, args);
   tell_memory(args);

@@ -33,8 +33,8 @@ const BadInput bad_inputs[] = {
     // the command line itself
     {{},
      2,
-     "command: '' is none of check, fuzz, predict, tune, reference, mutants, kernels, devices, plans, models, doctor, "
-     "audit"},
+     "command: '' is none of check, fuzz, predict, tune, measure, reference, mutants, kernels, devices, plans, models, "
+     "doctor, audit"},
     {{"predcit"}, 2, "command: 'predcit' is no command; did you mean predict?; see attest --help"},
     {{"bench"}, 2, "command: 'bench' is no command; see attest --help"},
     {{"--jsn", "-"}, 2, "command line: '--jsn' is no flag that stands before a command; see attest --help"},
@@ -43,6 +43,16 @@ const BadInput bad_inputs[] = {
     {{"predict", "--sweep", "seqlen=4..1"}, 2, "sweep: 'seqlen=4..1' ends below where it begins"},
     {{"predict", "--sweep", "seed=0..1000"}, 2, "sweep: 'seed=0..1000' has more than 1000 points"},
     {{"predict", "--sweep", "headdim=64,300"}, 2, "headdim: 300 is outside 1 to 256"},
+    {{"measure", "--out", "x.csv"}, 2, "out: 'x.csv' goes with --panel"},
+    {{"measure", "--from", "x.csv"}, 2, "from: 'x.csv' goes with --panel"},
+    {{"measure", "--kernel", "cpu"}, 2, "kernel: 'cpu' runs on no GPU, whose counters are read"},
+    {{"measure", "--via", "perf"}, 2, "via: 'perf' is none of cupti, ncu"},
+    {{"measure", "--panel", "--batch", "2"}, 2, "panel: --batch goes without --panel, whose cases are fixed"},
+    {{"measure", "--panel", "--kernel", "sm80"}, 2, "panel: --kernel goes without --panel, whose kernels are fixed"},
+    {{"measure", "--panel", "--from", "none.csv"}, 2, "from: 'none.csv' does not exist"},
+    {{"measure", "--panel", "--from", "none.csv", "--via", "ncu"},
+     2,
+     "from: --via goes without --from, which reads what was measured"},
     {{"tune", "--top", "0"}, 2, "top: 0 is outside 1 to 100"},
     {{"predict", "--set", "tile_m"}, 2, "set: 'tile_m' is not FIELD=VALUE"},
     {{"predict", "--set", "tile_m=100"}, 2, "tile_m: 100 is no multiple of 16 rows a warp, up to 512 (in --set)"},

@@ -1,0 +1,44 @@
+// A call of a CUDA forward whose tensors lie on the device, to be made again and again under a profiler.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attest/gpu/device_kernel.h"
+
+namespace attest {
+
+class DeviceCall {
+ public:
+  /// Why there can be none of a case: the kernel refuses it on the current device, or it has what is not laid out here
+  /// (a bias, 8-bit inputs, a backward). None: it can be made.
+  static std::optional<std::string> unsupported(const DeviceForward& forward, const Case& c);
+
+  /// Lays the case's tensors out as its layout says. Their values are standard normal, whatever the case's recipe: no
+  /// counter but those of time depends on them. Throws CudaError, EnvironmentError where there is no device.
+  DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c);
+  ~DeviceCall();
+  DeviceCall(const DeviceCall&) = delete;
+  DeviceCall& operator=(const DeviceCall&) = delete;
+
+  /// Enqueues the forward's kernels, nothing else.
+  void launch();
+  void wait();
+  /// Reads twice as much as L2 holds, which leaves clean lines that are not the call's, and waits.
+  void empty_l2();
+  /// An empty kernel of the name `measure_mark_name`, for a profiler's list of launches.
+  void mark();
+
+ private:
+  struct Tensors;
+  std::unique_ptr<DeviceForward> forward_;
+  Case case_;
+  DeviceLimits limits_;
+  Stream stream_;
+  std::unique_ptr<Tensors> tensors_;
+};
+
+inline constexpr const char* measure_mark_name = "attest_measure_mark";
+
+}  // namespace attest

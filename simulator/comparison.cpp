@@ -1,0 +1,162 @@
+#include "attest/simulator/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attest/problem/error.h"
+#include "attest/simulator/plan_file.h"
+#include "attest/simulator/unfused.h"
+
+namespace attest {
+namespace {
+
+using Call = MeasuredCall;
+using R = SimulationReport;
+using Value = std::optional<double>;
+
+Value scaled(Value x, double factor) { return x ? std::make_optional(*x * factor) : std::nullopt; }
+
+template <class Row>
+double percent_of(const Row& utilisation, std::string_view resource) {
+  const auto found = std::find_if(utilisation.begin(), utilisation.end(),
+                                  [resource](const Utilisation& u) { return u.resource == resource; });
+  return found == utilisation.end() ? 0 : 100 * found->fraction;
+}
+
+/// A figure, how it is read off the counters and off each of the two predictions. No function: there is none.
+struct Figure {
+  std::string_view name, unit, counter;
+  Value (*measured)(const Call&, std::string_view counter);
+  std::string_view model;
+  Value (*predicted)(const R&);
+  Value (*unfused)(const UnfusedCost&);
+};
+
+constexpr auto total = [](const Call& call, std::string_view counter) { return call.sum(counter); };
+constexpr auto sectors = [](const Call& call, std::string_view counter) { return scaled(call.sum(counter), 32); };
+constexpr auto longest = [](const Call& call, std::string_view counter) { return call.of_longest(counter); };
+
+constexpr std::string_view program = "the recorded program: exact but for what it does not hold";
+constexpr std::string_view spill = "registers: estimated spill, or the plan's own data";
+constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
+constexpr std::string_view time = "step_time and tile_walk";
+
+constexpr Figure figures[] = {
+    {"dram_read_bytes", "B", "dram__bytes_read.sum", total, traffic,
+     [](const R& r) -> Value { return r.dram_read_bytes; },
+     [](const UnfusedCost& u) -> Value { return u.dram_read_bytes; }},
+    {"dram_write_bytes", "B", "dram__bytes_write.sum", total, "L2: what is written back while the kernels run",
+     [](const R& r) -> Value { return r.dram_write_bytes; },
+     [](const UnfusedCost& u) -> Value { return u.dram_write_bytes; }},
+    {"sm_read_bytes", "B", "l1tex__m_xbar2l1tex_read_bytes.sum", total, program,
+     [](const R& r) -> Value { return r.sm_read_bytes; }, nullptr},
+    {"sm_write_bytes", "B", "l1tex__m_l1tex2xbar_write_bytes.sum", total,
+     "the recorded program, and spill that is estimated", [](const R& r) -> Value { return r.sm_write_bytes; },
+     nullptr},
+    {"l2_read_bytes", "B", "lts__t_sectors_srcunit_tex_op_read.sum", sectors,
+     "tile_walk, coalescer: how far CTAs drift", [](const R& r) -> Value { return r.l2_read_bytes; }, nullptr},
+    {"l2_write_bytes", "B", "lts__t_sectors_srcunit_tex_op_write.sum", sectors,
+     "as sm_write_bytes: stores do not merge", [](const R& r) -> Value { return r.sm_write_bytes; }, nullptr},
+    {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, "", nullptr, nullptr},
+    {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, program,
+     [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
+    {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, program,
+     [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
+    {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,
+     [](const R& r) -> Value { return r.spill_store_bytes / 128; }, nullptr},
+    {"spill_store_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", sectors, spill,
+     [](const R& r) -> Value { return r.spill_store_bytes; }, nullptr},
+    {"spill_load_instructions", "", "smsp__inst_executed_op_local_ld.sum", total, "", nullptr, nullptr},
+    {"spill_load_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", sectors, "", nullptr, nullptr},
+    {"tensor_percent", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", longest, time,
+     [](const R& r) -> Value { return percent_of(r.utilisation, "tensor"); }, nullptr},
+    {"exp_instructions", "", "sm__inst_executed_pipe_xu.sum", total,
+     "the recorded program: exponentials of scores alone, of 32 lanes",
+     [](const R& r) -> Value { return r.exp_count / 32; }, nullptr},
+    {"registers_per_thread", "", "launch__registers_per_thread", longest, "registers",
+     [](const R& r) -> Value { return r.registers_per_thread; }, nullptr},
+    {"smem_bytes_per_cta", "B", "launch__shared_mem_per_block", longest, "the plan's layout",
+     [](const R& r) -> Value { return r.smem_bytes_per_cta; }, nullptr},
+    {"occupancy_percent", "%", "sm__warps_active.avg.pct_of_peak_sustained_active", longest,
+     "occupancy: slots all in use, so without the end of the last wave",
+     [](const R& r) -> Value {
+       return 100.0 * r.ctas_per_sm * r.plan.warps() / static_cast<double>(r.device.max_warps_per_sm);
+     },
+     nullptr},
+    {"cycles", "", "sm__cycles_elapsed.max", total, time, [](const R& r) -> Value { return r.cycles; }, nullptr},
+    {"time_us", "us", "gpu__time_duration.sum",
+     [](const Call& call, std::string_view counter) { return scaled(call.sum(counter), 1e-3); },
+     "cycles at the device's highest clock", [](const R& r) -> Value { return r.time_us; },
+     [](const UnfusedCost& u) -> Value { return u.time_us; }},
+    {"kernels", "", "",
+     [](const Call& call, std::string_view) -> Value { return static_cast<double>(call.launches.size()); },
+     "the schedule", [](const R& r) -> Value { return r.kernels; },
+     [](const UnfusedCost& u) -> Value { return u.kernels; }},
+};
+
+double error_of(const ComparedFigure& figure) { return std::abs(*figure.ratio() - 1); }
+
+}  // namespace
+
+std::optional<double> ComparedFigure::ratio() const {
+  if (!predicted || !measured || *measured == 0) return std::nullopt;
+  return *predicted / *measured;
+}
+
+Comparison compare(const MeasuredCall& call, const DeviceSpec& device, const DescribedPlan* plan, bool warm) {
+  Comparison result;
+  result.call = call;
+  std::optional<SimulationReport> report;
+  std::optional<UnfusedCost> unfused;
+  if (call.kernel == "unfused" && plan == nullptr) {
+    result.plan_name = "three kernels";
+    unfused = unfused_cost(call.c.problem, device);
+  } else if (call.kernel != "sm80" && plan == nullptr) {
+    result.unpredicted = "no plan describes this kernel; give one with --plan";
+  } else if (const auto why = unpredicted(call.c)) {
+    result.unpredicted = *why;
+  } else {
+    TileWalkOptions effort;
+    effort.warm = warm;
+    result.plan_name = plan != nullptr ? plan->name : "attest";
+    report = simulate(call.c, plan != nullptr ? plan->plan : plan_named("attest", call.c, device), device,
+                      result.plan_name, effort);
+    result.bound = report->bound;
+    result.hangs_on = report->hangs_on;
+  }
+  for (const Figure& f : figures) {
+    ComparedFigure& figure = result.figures.emplace_back();
+    figure.name = f.name, figure.unit = f.unit, figure.counter = f.counter, figure.model = f.model;
+    figure.measured = f.measured(call, f.counter);
+    if (report && f.predicted != nullptr) figure.predicted = f.predicted(*report);
+    if (unfused && f.unfused != nullptr) figure.predicted = f.unfused(*unfused);
+  }
+  return result;
+}
+
+FigureErrors errors_of(const std::vector<Comparison>& comparisons, std::string_view figure,
+                       std::string_view mechanism) {
+  FigureErrors errors;
+  for (const Comparison& comparison : comparisons) {
+    if (!mechanism.empty() && comparison.call.mechanism != mechanism) continue;
+    for (const ComparedFigure& f : comparison.figures) {
+      if (f.name != figure || !f.ratio()) continue;
+      const double error = error_of(f);
+      ++errors.calls;
+      errors.mean += error;
+      if (errors.worst == nullptr || error > errors.most) errors.most = error, errors.worst = &comparison;
+    }
+  }
+  if (errors.calls > 0) errors.mean /= errors.calls;
+  return errors;
+}
+
+std::vector<std::string> mechanisms_of(const std::vector<Comparison>& comparisons) {
+  std::vector<std::string> names;
+  for (const Comparison& comparison : comparisons)
+    if (std::find(names.begin(), names.end(), comparison.call.mechanism) == names.end())
+      names.push_back(comparison.call.mechanism);
+  return names;
+}
+
+}  // namespace attest

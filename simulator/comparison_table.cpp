@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "attest/simulator/comparison.h"
+#include "case_words.h"
+#include "units.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string figure_text(const std::optional<double>& x, std::string_view unit) {
+  if (!x) return "-";
+  if (unit == "B") return units::bytes(*x);
+  if (unit == "us") return units::time(*x);
+  if (unit == "%") return fmt::format("{:.1f}%", *x);
+  return fmt::format("{:.0f}", *x);
+}
+
+std::string ratio_text(const ComparedFigure& figure) {
+  const auto ratio = figure.ratio();
+  return ratio ? fmt::format("{:.3f}", *ratio) : "-";
+}
+
+Json number(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
+
+/// The figures that a panel's table has columns for.
+constexpr std::pair<std::string_view, std::string_view> columns[] = {
+    {"smem_wavefronts", "wavefronts"}, {"sm_read_bytes", "SM read"},     {"sm_write_bytes", "SM write"},
+    {"spill_store_bytes", "spill"},    {"l2_read_bytes", "L2 read"},     {"dram_read_bytes", "DRAM read"},
+    {"dram_write_bytes", "DRAM wr"},   {"registers_per_thread", "regs"}, {"cycles", "cycles"},
+};
+
+const ComparedFigure& figure_of(const Comparison& comparison, std::string_view name) {
+  for (const ComparedFigure& figure : comparison.figures)
+    if (figure.name == name) return figure;
+  throw std::logic_error(fmt::format("no figure is named {}", name));
+}
+
+}  // namespace
+
+std::string to_table(const Comparison& comparison) {
+  std::string text = fmt::format("{}, kernel {}\n", case_words(comparison.call.c), comparison.call.kernel);
+  text += comparison.unpredicted.empty() ? fmt::format("predicted by plan {}\n\n", comparison.plan_name)
+                                         : fmt::format("not predicted: {}\n\n", comparison.unpredicted);
+  text += fmt::format("{:<26}{:>14}{:>14}{:>8}  {}\n", "", "predicted", "measured", "ratio", "counter");
+  for (const ComparedFigure& f : comparison.figures)
+    text += fmt::format("{:<26}{:>14}{:>14}{:>8}  {}\n", f.name, figure_text(f.predicted, f.unit),
+                        figure_text(f.measured, f.unit), ratio_text(f), f.counter);
+  return text;
+}
+
+std::string to_table(const std::vector<Comparison>& comparisons) {
+  std::string text = fmt::format("{:<9}{:<52}", "predicted over measured", "").substr(0, 61);
+  for (const auto& [name, title] : columns) text += fmt::format("{:>11}", title);
+  text += "\n";
+  for (const Comparison& comparison : comparisons) {
+    const std::string words = fmt::format("{}, {}", comparison.call.kernel, case_words(comparison.call.c));
+    text += fmt::format("{:<9}{:<52}", comparison.call.mechanism, words.substr(0, 51));
+    for (const auto& [name, title] : columns) text += fmt::format("{:>11}", ratio_text(figure_of(comparison, name)));
+    text += "\n";
+  }
+  const auto errors = [&](std::string_view mechanism, std::string_view words) {
+    text += fmt::format("{:<61}", words);
+    for (const auto& [name, title] : columns) {
+      const FigureErrors e = errors_of(comparisons, name, mechanism);
+      text += e.calls == 0 ? fmt::format("{:>11}", "-") : fmt::format("{:>5.1f}/{:<5.1f}", 100 * e.mean, 100 * e.most);
+    }
+    text += "\n";
+  };
+  text += "\nerror in %, mean/most\n";
+  for (const std::string& mechanism : mechanisms_of(comparisons)) errors(mechanism, mechanism);
+  errors("", "all");
+  return text;
+}
+
+nlohmann::ordered_json to_json(const Comparison& comparison) {
+  Json figures = Json::array(), launches = Json::array(), estimates = Json::array();
+  for (const ComparedFigure& f : comparison.figures)
+    figures.push_back({{"name", f.name},
+                       {"unit", f.unit},
+                       {"predicted", number(f.predicted)},
+                       {"measured", number(f.measured)},
+                       {"ratio", number(f.ratio())},
+                       {"counter", f.counter},
+                       {"model", f.model}});
+  for (const MeasuredLaunch& launch : comparison.call.launches)
+    launches.push_back({{"function", launch.function}, {"counters", launch.counters}});
+  for (const Estimate& e : comparison.hangs_on) estimates.push_back({{"field", e.field}, {"why", e.why}});
+  return {{"mechanism", comparison.call.mechanism},
+          {"kernel", comparison.call.kernel},
+          {"case", to_json(comparison.call.c)},
+          {"plan", comparison.plan_name},
+          {"unpredicted", comparison.unpredicted},
+          {"bound", comparison.bound},
+          {"figures", figures},
+          {"hangs_on", estimates},
+          {"launches", launches}};
+}
+
+}  // namespace attest

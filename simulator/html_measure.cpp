@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attest/simulator/comparison.h"
+#include "html_page.h"
+
+namespace attest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json value(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
+
+Json call_json(const Comparison& comparison) {
+  Json predicted = Json::array(), measured = Json::array(), estimates = Json::array();
+  for (const ComparedFigure& figure : comparison.figures) {
+    predicted.push_back(value(figure.predicted));
+    measured.push_back(value(figure.measured));
+  }
+  for (const Estimate& estimate : comparison.hangs_on) estimates.push_back(estimate.field);
+  return {{"words", fmt::format("{}, {}", comparison.call.kernel, page_words(comparison.call.c))},
+          {"mechanism", comparison.call.mechanism},
+          {"bound", comparison.bound},
+          {"unpredicted", comparison.unpredicted},
+          {"predicted", predicted},
+          {"measured", measured},
+          {"hangs_on", estimates}};
+}
+
+std::string headline(const std::vector<Comparison>& comparisons) {
+  const auto words = [&](std::string_view figure, std::string_view name) {
+    const FigureErrors e = errors_of(comparisons, figure);
+    return e.calls == 0 ? std::string()
+                        : fmt::format("{} {:.1f}% off on average, {:.1f}% at most. ", name, 100 * e.mean, 100 * e.most);
+  };
+  const std::string text = words("dram_read_bytes", "DRAM reads") + words("cycles", "Cycles");
+  return text.empty() ? "Counters without a prediction." : text;
+}
+
+}  // namespace
+
+std::string html_measure(const std::vector<Comparison>& comparisons, std::string_view heading) {
+  Json figures = Json::array(), calls = Json::array();
+  if (!comparisons.empty())
+    for (const ComparedFigure& figure : comparisons.front().figures)
+      figures.push_back(
+          {{"name", figure.name}, {"unit", figure.unit}, {"counter", figure.counter}, {"model", figure.model}});
+  for (const Comparison& comparison : comparisons) calls.push_back(call_json(comparison));
+  const std::string title =
+      comparisons.size() == 1 ? page_words(comparisons[0].call.c) : fmt::format("{} calls", comparisons.size());
+  return html_page({.title = fmt::format("attest measure: {}", title),
+                    .heading = fmt::format("Predicted and counted: {}", title),
+                    .place = std::string(heading),
+                    .headline = headline(comparisons)},
+                   "measure_sections", {"table", "measure"}, {{"figures", figures}, {"calls", calls}});
+}
+
+}  // namespace attest

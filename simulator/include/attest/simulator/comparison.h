@@ -1,0 +1,66 @@
+// What was predicted of a call beside what was counted.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attest/simulator/measured_call.h"
+#include "attest/simulator/plan_file.h"
+#include "attest/simulator/report.h"
+
+namespace attest {
+
+/// A figure under the name that `predict --json` has for it, where it has one. Bytes, counts, cycles, microseconds and
+/// percent are of the whole call; registers and occupancy of its longest launch.
+struct ComparedFigure {
+  std::string_view name, unit;
+  std::string_view counter;  // that it is measured by
+  std::string_view model;    // what predicts it; empty: nothing does
+  std::optional<double> predicted, measured;
+  /// Predicted over measured; none where either is missing or the measured one is 0.
+  std::optional<double> ratio() const;
+};
+
+/// A call, what was counted of it and what a plan leads one to expect.
+struct Comparison {
+  MeasuredCall call;
+  std::string plan_name;  // empty: nothing was predicted, for `unpredicted`'s reason
+  std::string unpredicted;
+  std::vector<ComparedFigure> figures;  // always the same ones, in the same order
+  std::string bound;                    // the report's; empty for the unfused path
+  std::vector<Estimate> hangs_on;       // the report's
+};
+
+/// `plan`: what the kernel is predicted by. None for "sm80", which the named plan `attest` describes, for "unfused",
+/// whose three kernels have a model of their own, and for kernels without a plan, of which nothing is predicted.
+Comparison compare(const MeasuredCall& call, const DeviceSpec& device, const DescribedPlan* plan, bool warm = false);
+
+/// How far a figure is off over some calls: |predicted / measured - 1|.
+struct FigureErrors {
+  int calls = 0;
+  double mean = 0, most = 0;
+  const Comparison* worst = nullptr;  // of those given
+};
+/// Over the calls that have both, and `mechanism` where it is not empty.
+FigureErrors errors_of(const std::vector<Comparison>& comparisons, std::string_view figure,
+                       std::string_view mechanism = "");
+
+/// The mechanisms, in the order of their first call.
+std::vector<std::string> mechanisms_of(const std::vector<Comparison>& comparisons);
+
+/// For a terminal: a line a figure, and how it was counted.
+std::string to_table(const Comparison& comparison);
+/// For a terminal: a line a call, ratios; then mean and most of each mechanism.
+std::string to_table(const std::vector<Comparison>& comparisons);
+/// How far two measurements of the same calls are apart, a line a counter; of calls of one launch, since what a second
+/// one finds in the caches is not the same for every profiler.
+std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);
+nlohmann::ordered_json to_json(const Comparison& comparison);
+
+/// A page: predicted against measured on a diagonal for each figure, the errors of each mechanism, and every call, the
+/// worst first, with the model that each of its figures hangs on. `heading` says where and when.
+std::string html_measure(const std::vector<Comparison>& comparisons, std::string_view heading);
+
+}  // namespace attest

@@ -1,0 +1,58 @@
+// Calls as a profiler's counters saw them, and the files that keep them.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attest/problem/case.h"
+
+namespace attest {
+
+/// A kernel's launch, with counters by the profiler's names.
+struct MeasuredLaunch {
+  std::string function;
+  std::map<std::string, double> counters;
+};
+
+/// A forward call: the launches that it makes, in order.
+struct MeasuredCall {
+  std::string mechanism;  // what a panel's call is there for; empty outside a panel
+  std::string kernel;     // the word behind --kernel
+  Case c;
+  std::vector<MeasuredLaunch> launches;
+
+  /// A counter over all launches; none where one of them lacks it.
+  std::optional<double> sum(std::string_view counter) const;
+  /// A counter of the launch that took the most cycles; none where it lacks it.
+  std::optional<double> of_longest(std::string_view counter) const;
+};
+
+/// CSV: `comments`, a line each after "# "; the names mechanism,kernel,case,launch,function and the counters; a row a
+/// launch, numbered from 0 within its call. `case` is the case's JSON.
+std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std::string>& comments);
+
+struct MeasuredFile {
+  std::vector<std::string> comments;
+  std::vector<MeasuredCall> calls;
+};
+/// Reads what to_csv() wrote. Throws InvalidInput naming `file` and the line.
+MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
+
+/// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those
+/// of ncu_counters() that are numbers. The row of units and lines that are no CSV are skipped. Throws InvalidInput naming `ncu` where
+/// there is no table.
+std::vector<MeasuredLaunch> launches_from_ncu(std::string_view log);
+
+/// A counter's name where CUPTI and ncu have different ones for the same: ncu's, which files and comparisons use.
+std::string_view ncu_name(std::string_view cupti_name);
+
+/// What is read of every launch, by CUPTI's names and by ncu's.
+std::vector<std::string> cupti_counters();
+std::vector<std::string> ncu_counters();
+
+/// The calls that `attest measure --panel` makes: each mechanism of the models is moved by several.
+std::vector<MeasuredCall> measurement_panel();
+
+}  // namespace attest

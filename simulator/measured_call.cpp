@@ -1,0 +1,146 @@
+#include "attest/simulator/measured_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "attest/problem/error.h"
+#include "csv.h"
+
+namespace attest {
+namespace {
+
+constexpr std::string_view cycles = "sm__cycles_elapsed.max";
+constexpr std::size_t words = 5;  // mechanism, kernel, case, launch, function
+
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> counter_of(const MeasuredLaunch& launch, std::string_view name) {
+  const auto found = launch.counters.find(std::string(name));
+  return found == launch.counters.end() ? std::nullopt : std::make_optional(found->second);
+}
+
+/// Line by line, without their ends.
+template <class Take>
+void each_line(std::string_view text, Take take) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    take(text.substr(0, end), number);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<double> MeasuredCall::sum(std::string_view counter) const {
+  if (launches.empty()) return std::nullopt;
+  double total = 0;
+  for (const MeasuredLaunch& launch : launches) {
+    const auto value = counter_of(launch, counter);
+    if (!value) return std::nullopt;
+    total += *value;
+  }
+  return total;
+}
+
+std::optional<double> MeasuredCall::of_longest(std::string_view counter) const {
+  const MeasuredLaunch* longest = nullptr;
+  double most = -1;
+  for (const MeasuredLaunch& launch : launches)
+    if (const double took = counter_of(launch, cycles).value_or(0); took > most) longest = &launch, most = took;
+  return longest == nullptr ? std::nullopt : counter_of(*longest, counter);
+}
+
+std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std::string>& comments) {
+  std::set<std::string> names;
+  for (const MeasuredCall& call : calls)
+    for (const MeasuredLaunch& launch : call.launches)
+      for (const auto& [name, value] : launch.counters) names.insert(name);
+  std::string csv;
+  for (const std::string& comment : comments) csv += "# " + comment + "\n";
+  csv += "mechanism,kernel,case,launch,function";
+  for (const std::string& name : names) csv += "," + name;
+  csv += "\n";
+  for (const MeasuredCall& call : calls)
+    for (std::size_t i = 0; i < call.launches.size(); ++i) {
+      const MeasuredLaunch& launch = call.launches[i];
+      csv += fmt::format("{},{},{},{},{}", csv_cell(call.mechanism), csv_cell(call.kernel),
+                         csv_cell(to_json(call.c).dump()), i, csv_cell(launch.function));
+      for (const std::string& name : names) {
+        const auto value = counter_of(launch, name);
+        csv += value ? fmt::format(",{:.12g}", *value) : ",";
+      }
+      csv += "\n";
+    }
+  return csv;
+}
+
+MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
+  MeasuredFile result;
+  std::vector<std::string> names;
+  each_line(text, [&](std::string_view line, std::size_t at) {
+    const auto refuse = [&](std::string_view value, std::string_view why) {
+      throw InvalidInput(file, fmt::format("line {}: '{}'", at, value), why);
+    };
+    if (line.starts_with("# ")) return void(result.comments.emplace_back(line.substr(2)));
+    if (line.empty()) return;
+    const std::vector<std::string> cells = csv_cells(line);
+    if (names.empty()) {
+      if (!line.starts_with("mechanism,kernel,case,launch,function,")) refuse(line.substr(0, 40), "is no header");
+      names = cells;
+      return;
+    }
+    if (cells.size() != names.size()) refuse(fmt::format("{} cells", cells.size()), fmt::format("of {}", names.size()));
+    const auto launch = number(cells[3]);
+    if (!launch) refuse(cells[3], "is no number of a launch");
+    if (*launch == 0) {
+      MeasuredCall& call = result.calls.emplace_back();
+      call.mechanism = cells[0], call.kernel = cells[1], call.c = case_from_json_text(cells[2]);
+    }
+    if (result.calls.empty() || std::ssize(result.calls.back().launches) != static_cast<std::ptrdiff_t>(*launch))
+      refuse(cells[3], "does not follow the launch before it");
+    MeasuredLaunch& read = result.calls.back().launches.emplace_back();
+    read.function = cells[4];
+    for (std::size_t i = words; i < cells.size(); ++i) {
+      if (cells[i].empty()) continue;
+      const auto value = number(cells[i]);
+      if (!value) refuse(cells[i], fmt::format("is no number, of {}", names[i]));
+      read.counters[names[i]] = *value;
+    }
+  });
+  return result;
+}
+
+std::vector<MeasuredLaunch> launches_from_ncu(std::string_view log) {
+  std::vector<std::string> names;
+  std::vector<MeasuredLaunch> launches;
+  const std::vector<std::string> wanted = ncu_counters();  // ncu adds what it knows of the device
+  bool units = false;
+  each_line(log, [&](std::string_view line, std::size_t) {
+    if (!line.starts_with('"')) return;
+    const std::vector<std::string> cells = csv_cells(line);
+    if (names.empty()) return void(names = cells);
+    if (!units) return void(units = true);
+    MeasuredLaunch& launch = launches.emplace_back();
+    for (std::size_t i = 0; i < cells.size() && i < names.size(); ++i) {
+      if (names[i] == "Kernel Name") launch.function = cells[i];
+      std::string plain;
+      for (const char c : cells[i])
+        if (c != ',') plain += c;  // 1,234,567
+      const bool asked = std::find(wanted.begin(), wanted.end(), names[i]) != wanted.end();
+      if (const auto value = number(plain); value && asked) launch.counters[names[i]] = *value;
+    }
+  });
+  if (names.empty()) throw InvalidInput("ncu", "its log", "has no table of counters");
+  return launches;
+}
+
+}  // namespace attest

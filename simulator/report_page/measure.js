@@ -1,0 +1,83 @@
+// The page of `attest measure --html`.
+const kinds = data.figures, calls = data.calls;
+const shownFigure = { B: bytes, us: time, "%": (x) => x.toFixed(1) + "%", "": count };
+const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i] }))
+  .filter((q) => q.predicted !== null && q.measured !== null && q.measured > 0);
+const off = (q) => Math.abs(q.predicted / q.measured - 1);
+const grades = [[0.02, colors.good, "within 2%"], [0.1, colors.fused, "within 10%"], [Infinity, colors.unfused, "further off"]];
+const shadeOf = (q) => grades.find(([limit]) => off(q) <= limit)[1];
+const drawn = kinds.map((kind, i) => ({ kind, i, points: pointsOf(i) })).filter((f) => f.points.length > 0 && f.kind.name !== "kernels");
+const title = (name) => name.replace(/_/g, " ");
+const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${(q.predicted / q.measured).toFixed(3)}`;
+const most = (f) => d3.max(f.points, off), mean = (f) => d3.mean(f.points, off);
+const measuredOnly = (c) => c.predicted.every((x) => x === null);
+
+function drawMeasureCards() {
+  ["sm_read_bytes", "smem_wavefronts", "dram_read_bytes", "cycles"].forEach((name) => {
+    const f = drawn.find((g) => g.kind.name === name);
+    if (f) card(`${percent(mean(f))}`, `off on average: ${title(name)}`, `at most ${percent(most(f))}, over ${plural(f.points.length, "call")}; by ${f.kind.counter}`);
+  });
+}
+
+function diagonal(where, f) {
+  const format = shownFigure[f.kind.unit];
+  chart(where, `${title(f.kind.name)}: predicted against measured`, (svg, width) => {
+    const e = em(), box = { left: 5.2 * e, top: 2.6 * e, width: width - 6.6 * e, height: 12 * e };
+    const values = d3.merge(f.points.map((q) => [q.predicted, q.measured])).filter((v) => v > 0);
+    const domain = [d3.min(values) / 1.5, d3.max(values) * 1.5];
+    const x = d3.scale.log().domain(domain).range([box.left, box.left + box.width]);
+    const y = d3.scale.log().domain(domain).range([box.top + box.height, box.top]);
+    const ticks = rounds(domain, f.kind.unit === "B" ? 4 : 10, Math.max(2, Math.floor(box.width / (5 * e))));
+    axes(svg, box, x, y, { xTicks: ticks, yTicks: ticks, xFormat: (v) => brief(format(v)), yFormat: (v) => brief(format(v)),
+      xLabel: "measured", yLabel: `${title(f.kind.name)}, predicted` });
+    svg.append("line").attr({ x1: x(domain[0]), y1: y(domain[0]), x2: x(domain[1]), y2: y(domain[1]), stroke: colors.soft, "stroke-dasharray": "3 4" });
+    f.points.forEach((q) => tip(svg.append("circle").attr({ cx: x(q.measured), cy: y(Math.max(q.predicted, domain[0])), r: 0.3 * e,
+      fill: shadeOf(q), "fill-opacity": 0.75, stroke: "#fff" }), ofCall(q, format)));
+    return box.top + box.height + 2.8 * e;
+  });
+}
+
+function drawDiagonals() {
+  say("diagonals", drawn.length === 0 ? "Nothing was predicted of these calls, so there is nothing to hold the counters against."
+    : "A point a call, logarithmic axes; on the dashed line both are equal. What was predicted as 0 stands on the lower edge.");
+  legend("diagonals", grades.map(([, color, text]) => ({ color, kind: "round", text })));
+  drawn.forEach((f) => diagonal(section("diagonals").select(".chart").append("div"), f));
+}
+
+function drawErrors() {
+  const mechanisms = d3.set(calls.map((c) => c.mechanism)).values().filter((m) => m !== "");
+  say("errors", "|predicted / measured \u2212 1|, mean and most, of the calls that a mechanism was chosen for; a dash where nothing is predicted.");
+  const cell = (f, mechanism) => {
+    const points = f.points.filter((q) => mechanism === "all" || q.call.mechanism === mechanism);
+    return points.length === 0 ? "\u2013" : `${percent(d3.mean(points, off))} / ${percent(d3.max(points, off))}`;
+  };
+  const columns = drawn.filter((f) => f.kind.model !== "");
+  table(section("errors").select("table"), [["mechanism"]].concat(columns.map((f) => [title(f.kind.name), "number"])),
+    mechanisms.concat("all").map((m) => [m].concat(columns.map((f) => cell(f, m)))));
+}
+
+function drawWorst() {
+  const rows = d3.merge(drawn.map((f) => f.points.map((q) => ({ f, q })))).sort((a, b) => off(b.q) - off(a.q));
+  const few = rows.filter(({ q }) => off(q) > grades[0][0]).slice(0, 60);
+  say("worst", few.length === 0 ? "Every figure of every call is within 2%."
+    : `${plural(rows.filter(({ q }) => off(q) > grades[0][0]).length, "figure")} of ${grouped(rows.length)} are more than 2% off; the worst ${few.length}, with the model that each comes from.`);
+  table(section("worst").select("table"), [["off", "number"], ["figure"], ["predicted", "number"], ["measured", "number"], ["call"], ["why", "formula"]],
+    few.map(({ f, q }) => {
+      const format = shownFigure[f.kind.unit];
+      return [percent(off(q)), title(f.kind.name), format(q.predicted), format(q.measured), q.call.words,
+        f.kind.model + (q.call.hangs_on.length > 0 ? `; estimated: ${q.call.hangs_on.join(", ")}` : "")];
+    }));
+}
+
+function drawCalls() {
+  say("calls", `${plural(calls.length, "call")}; ratios of predicted over measured. ${plural(calls.filter(measuredOnly).length, "call")} without a prediction.`);
+  const columns = drawn.filter((f) => f.kind.model !== "");
+  table(section("calls").select("table"), [["mechanism"], ["call"]].concat(columns.map((f) => [title(f.kind.name), "number"]), [["bound by"]]),
+    calls.map((c) => [c.mechanism || "\u2013", c.words].concat(columns.map((f) => {
+      const q = f.points.find((p) => p.call === c);
+      return q ? (q.predicted / q.measured).toFixed(3) : "\u2013";
+    }), c.bound || c.unpredicted || "\u2013")));
+}
+
+[drawMeasureCards, drawDiagonals, drawErrors, drawWorst, drawCalls].forEach((draw) => draw());
+d3.select("footer").text("attest measure \u2013 docs/simulator.md says what supports each model, and what remains unexplained.");

@@ -1,0 +1,113 @@
+// Predicted beside measured: which counter stands beside which figure, and the maths of their errors.
+#include "attest/simulator/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "attest/simulator/report.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr, testing::Not;
+
+const ComparedFigure& figure(const Comparison& comparison, std::string_view name) {
+  const auto found = std::find_if(comparison.figures.begin(), comparison.figures.end(),
+                                  [&](const ComparedFigure& f) { return f.name == name; });
+  if (found == comparison.figures.end()) throw std::logic_error(std::string(name));
+  return *found;
+}
+
+/// A call that was counted exactly as it is predicted but for `factor`.
+MeasuredCall counted(const char* mechanism, std::int64_t heads, double factor) {
+  MeasuredCall call;
+  call.mechanism = mechanism;
+  call.kernel = "sm80";
+  Problem& p = call.c.problem;
+  p.nheads = p.nheads_k = heads;
+  p.seqlen_q = p.seqlen_k = 512;
+  const DeviceSpec h200 = load_device("h200");
+  const SimulationReport r = simulate(call.c, plan_named("attest", call.c, h200), h200);
+  call.launches = {{"f",
+                    {{"dram__bytes_read.sum", r.dram_read_bytes / factor},
+                     {"lts__t_sectors_srcunit_tex_op_read.sum", r.l2_read_bytes / 32},
+                     {"gpu__time_duration.sum", 1000 * r.time_us},
+                     {"sm__cycles_elapsed.max", r.cycles}}}};
+  return call;
+}
+
+TEST(Comparison, FiguresStandBesideTheirCountersInOneUnit) {
+  const DeviceSpec h200 = load_device("h200");
+  const Comparison c = compare(counted("a", 8, 1.25), h200, nullptr);
+  EXPECT_EQ(c.plan_name, "attest");
+  EXPECT_EQ(c.unpredicted, "");
+  EXPECT_DOUBLE_EQ(*figure(c, "dram_read_bytes").ratio(), 1.25);
+  EXPECT_DOUBLE_EQ(*figure(c, "l2_read_bytes").ratio(), 1);
+  EXPECT_DOUBLE_EQ(*figure(c, "time_us").ratio(), 1);
+  EXPECT_DOUBLE_EQ(*figure(c, "cycles").ratio(), 1);
+  EXPECT_DOUBLE_EQ(*figure(c, "kernels").ratio(), 1);
+  EXPECT_FALSE(figure(c, "sm_read_bytes").ratio()) << "it was not measured";
+  EXPECT_FALSE(figure(c, "l2_crossing_bytes").predicted) << "nothing predicts it";
+  const auto json = to_json(c);
+  EXPECT_EQ(json["figures"][0]["name"], "dram_read_bytes");
+  EXPECT_DOUBLE_EQ(json["figures"][0]["ratio"], 1.25);
+  EXPECT_TRUE(json["figures"][2]["measured"].is_null());
+  EXPECT_THAT(to_table(c), HasSubstr("dram__bytes_read.sum"));
+}
+
+TEST(Comparison, APlanOfSomebodyElsesKernelPredictsIt) {
+  const DeviceSpec h200 = load_device("h200");
+  MeasuredCall call = counted("a", 8, 1);
+  call.kernel = "theirs";
+  EXPECT_THAT(compare(call, h200, nullptr).unpredicted, HasSubstr("--plan"));
+  const DescribedPlan plan{"fa2", plan_named("fa2", call.c, h200)};
+  const Comparison c = compare(call, h200, &plan);
+  EXPECT_EQ(c.plan_name, "fa2");
+  EXPECT_EQ(figure(c, "registers_per_thread").predicted, 255);
+  call.c.backward = true;
+  EXPECT_THAT(compare(call, h200, &plan).unpredicted, HasSubstr("backward"));
+}
+
+TEST(Comparison, TheUnfusedPathHasItsOwnModel) {
+  MeasuredCall call = counted("a", 8, 1);
+  call.kernel = "unfused";
+  const Comparison c = compare(call, load_device("h200"), nullptr);
+  EXPECT_EQ(figure(c, "kernels").predicted, 3);
+  EXPECT_TRUE(figure(c, "dram_read_bytes").predicted);
+  EXPECT_FALSE(figure(c, "smem_wavefronts").predicted);
+}
+
+TEST(Comparison, ErrorsAreMeansAndMostsOverAMechanismsCalls) {
+  const DeviceSpec h200 = load_device("h200");
+  std::vector<Comparison> all;
+  for (const auto& [mechanism, factor] : {std::pair{"a", 1.1}, std::pair{"b", 0.7}, std::pair{"a", 1.0}})
+    all.push_back(compare(counted(mechanism, 8, factor), h200, nullptr));
+  EXPECT_THAT(mechanisms_of(all), testing::ElementsAre("a", "b"));
+  const FigureErrors a = errors_of(all, "dram_read_bytes", "a"), every = errors_of(all, "dram_read_bytes");
+  EXPECT_EQ(a.calls, 2);
+  EXPECT_NEAR(a.mean, 0.05, 1e-12);
+  EXPECT_NEAR(a.most, 0.1, 1e-12);
+  EXPECT_EQ(a.worst, &all[0]);
+  EXPECT_EQ(every.calls, 3);
+  EXPECT_NEAR(every.most, 0.3, 1e-12);
+  EXPECT_EQ(every.worst, &all[1]);
+  EXPECT_EQ(errors_of(all, "sm_read_bytes").calls, 0);
+  EXPECT_THAT(to_table(all), HasSubstr("5.0/10.0"));
+}
+
+TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
+  MeasuredCall one = counted("a", 8, 1), two = one, other = counted("a", 16, 1);
+  two.launches[0].counters["dram__bytes_read.sum"] *= 0.9;
+  const std::string table = agreement_table({one}, {other, two});
+  EXPECT_THAT(table, HasSubstr("of 1 calls"));
+  EXPECT_THAT(table, testing::ContainsRegex("dram__bytes_read.sum +10.00 +10.00"));
+  EXPECT_THAT(table, testing::ContainsRegex("sm__cycles_elapsed.max +0.00 +0.00"));
+  two.launches.push_back(two.launches[0]);
+  EXPECT_THAT(agreement_table({one}, {other, two}), HasSubstr("of 0 calls"));
+}
+
+}  // namespace
+}  // namespace attest

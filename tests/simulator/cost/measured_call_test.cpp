@@ -1,0 +1,118 @@
+// Counters as files keep them: our CSV there and back, and what ncu leaves.
+#include "attest/simulator/measured_call.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "attest/problem/error.h"
+#include "attest/simulator/comparison.h"
+#include "csv.h"
+
+namespace attest {
+namespace {
+
+using testing::ElementsAre, testing::HasSubstr, testing::Pair;
+
+MeasuredCall two_launches() {
+  MeasuredCall call;
+  call.mechanism = "split";
+  call.kernel = "sm80";
+  call.c.num_splits = 4;
+  call.launches = {{"forward<1, 2>(int)", {{"dram__bytes_read.sum", 123456789012}, {"sm__cycles_elapsed.max", 100}}},
+                   {"\"combine\"", {{"dram__bytes_read.sum", 0.5}, {"sm__cycles_elapsed.max", 10}}}};
+  return call;
+}
+
+std::string message_of(const std::string& text) {
+  try {
+    measured_from_csv(text, "panel.csv");
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MeasuredCall, CsvComesBackAsItWas) {
+  MeasuredCall other = two_launches();
+  other.kernel = "unfused";
+  other.c.problem.batch = 3;
+  other.launches.resize(1);
+  other.launches[0].counters.erase("dram__bytes_read.sum");
+  const MeasuredFile read = measured_from_csv(to_csv({two_launches(), other}, {"H200, cold", "how"}), "panel.csv");
+  EXPECT_THAT(read.comments, ElementsAre("H200, cold", "how"));
+  ASSERT_EQ(read.calls.size(), 2u);
+  EXPECT_EQ(read.calls[0].mechanism, "split");
+  EXPECT_EQ(read.calls[0].c, two_launches().c);
+  EXPECT_EQ(read.calls[1].c, other.c);
+  ASSERT_EQ(read.calls[0].launches.size(), 2u);
+  EXPECT_EQ(read.calls[0].launches[0].function, "forward<1, 2>(int)");
+  EXPECT_EQ(read.calls[0].launches[1].function, "\"combine\"");
+  EXPECT_EQ(read.calls[0].launches[0].counters, two_launches().launches[0].counters);
+  EXPECT_THAT(read.calls[1].launches[0].counters, ElementsAre(Pair("sm__cycles_elapsed.max", 100)));
+}
+
+TEST(MeasuredCall, SumsAreOverAllLaunchesOrThereIsNone) {
+  MeasuredCall call = two_launches();
+  EXPECT_EQ(call.sum("dram__bytes_read.sum"), 123456789012.5);
+  EXPECT_EQ(call.of_longest("dram__bytes_read.sum"), 123456789012);
+  std::swap(call.launches[0], call.launches[1]);
+  EXPECT_EQ(call.of_longest("sm__cycles_elapsed.max"), 100);
+  call.launches[0].counters.erase("dram__bytes_read.sum");
+  EXPECT_EQ(call.sum("dram__bytes_read.sum"), std::nullopt);
+  EXPECT_EQ(call.sum("no_such_counter"), std::nullopt);
+  EXPECT_EQ(MeasuredCall{}.sum("sm__cycles_elapsed.max"), std::nullopt);
+}
+
+TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
+  const std::string head = "mechanism,kernel,case,launch,function,a__b.sum\n";
+  const std::string row = R"(m,sm80,"{""schema"": ""attest/case/1""}",0,f,1)";
+  EXPECT_EQ(message_of(head + row + "\n"), "");
+  EXPECT_EQ(message_of("hello\n"), "panel.csv: line 1: 'hello' is no header");
+  EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
+  EXPECT_EQ(message_of(head + row + "x\n"), "panel.csv: line 2: '1x' is no number, of a__b.sum");
+  std::string second = row;
+  second.replace(second.find(",0,f"), 4, ",2,f");
+  EXPECT_EQ(message_of(head + row + "\n" + second + "\n"),
+            "panel.csv: line 3: '2' does not follow the launch before it");
+  EXPECT_EQ(message_of(head + second + "\n"), "panel.csv: line 2: '2' does not follow the launch before it");
+  EXPECT_THAT(message_of(head + "m,sm80,{},zero,f,1\n"), HasSubstr("'zero' is no number of a launch"));
+  EXPECT_THAT(message_of(head + "m,sm80,[],0,f,1\n"), HasSubstr("case"));
+}
+
+TEST(MeasuredCall, ReadsWhatNcuLeaves) {
+  const std::string log =
+      "==PROF== Connected to process 5\n"
+      "\"ID\",\"Kernel Name\",\"Block "
+      "Size\",\"dram__bytes_read.sum\",\"memory_l1_wavefronts_shared\",\"launch__waves\"\n"
+      "\"\",\"\",\"\",\"byte\",\"\",\"\"\n"
+      "\"0\",\"void forward<(int)3, 5>(Params)\",\"(128, 1, 1)\",\"1,234,567\",\"8.5\",\"3\"\n"
+      "\"1\",\"mark\",\"(1, 1, 1)\",\"n/a\",\"0\",\"3\"\n";
+  const auto launches = launches_from_ncu(log);
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(launches[0].function, "void forward<(int)3, 5>(Params)");
+  EXPECT_THAT(launches[0].counters,
+              ElementsAre(Pair("dram__bytes_read.sum", 1234567), Pair("memory_l1_wavefronts_shared", 8.5)));
+  EXPECT_THAT(launches[1].counters, ElementsAre(Pair("memory_l1_wavefronts_shared", 0)));
+  EXPECT_THROW(launches_from_ncu("==ERROR== nothing\n"), InvalidInput);
+}
+
+TEST(MeasuredCall, CellsHoldCommasAndQuotes) {
+  EXPECT_THAT(csv_cells("a,\"b,\"\"c\"\"\",,d\r"), ElementsAre("a", "b,\"c\"", "", "d"));
+  EXPECT_EQ(csv_cell("plain"), "plain");
+  for (const char* text : {"", "a,b", "\"", "a\"b\"", ",,"}) EXPECT_THAT(csv_cells(csv_cell(text)), ElementsAre(text));
+}
+
+TEST(MeasuredCall, ThePanelHasEachCallOnceAndAllAreValid) {
+  std::set<std::string> seen;
+  for (const MeasuredCall& call : measurement_panel()) {
+    EXPECT_NO_THROW(validate(call.c)) << command_line(call.c);
+    EXPECT_TRUE(seen.insert(call.kernel + command_line(call.c)).second) << command_line(call.c);
+    EXPECT_TRUE(call.launches.empty());
+  }
+  EXPECT_GE(seen.size(), 60u);
+}
+
+}  // namespace
+}  // namespace attest

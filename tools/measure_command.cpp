@@ -1,0 +1,232 @@
+// attest measure: the GPU's counters beside the prediction.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attest/problem/error.h"
+#include "attest/problem/file.h"
+#include "attest/simulator/comparison.h"
+#include "case_flags.h"
+#include "commands.h"
+#include "kernel_flag.h"
+#include "measuring.h"
+#include "output.h"
+#include "parse.h"
+#include "plan_flags.h"
+
+namespace attest::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Where and how counters were read: the first lines of a panel's file.
+struct Provenance {
+  MeasuringGpu gpu;
+  std::string via;
+  bool warm = false;
+  std::string date;
+
+  std::vector<std::string> lines() const {
+    return {fmt::format("{}, driver {}, CUDA {}; {}; through {}, {} caches", gpu.name, gpu.driver, gpu.runtime, date,
+                        via, warm ? "warm" : "cold"),
+            "attest measure --panel --via " + via + (warm ? " --warm" : "")};
+  }
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
+  return text;
+}
+
+Provenance read_provenance(const Flags& flags) {
+  const std::string via = flags.text("--via").value_or("cupti");
+  if (via != "cupti" && via != "ncu") throw InvalidInput("via", in_quotes(via), "is none of cupti, ncu");
+  return {measuring_gpu(), via, flags.given("--warm"), today()};
+}
+
+/// The device file that describes a GPU of this name: the longest whose name is in it, letter by letter.
+DeviceSpec device_of(const Flags& flags, const std::string& gpu) {
+  if (const auto named = flags.text("--device")) {
+    refuse_unknown("device", *named, device_names());
+    return load_device(*named);
+  }
+  const auto letters = [](const std::string& text) {
+    std::string plain;
+    for (const char c : text)
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+        plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return plain;
+  };
+  std::string best;
+  for (const std::string& name : device_names())
+    if (letters(gpu).find(letters(name)) != std::string::npos && name.size() > best.size()) best = name;
+  if (best.empty())
+    throw InvalidInput("device", in_quotes(gpu),
+                       "is described by no device of `attest devices`; give one with --device");
+  return load_device(best);
+}
+
+void measure(std::vector<MeasuredCall>& calls, const Provenance& how, bool progress) {
+  how.via == "ncu" ? measure_with_ncu(calls, how.warm, progress) : measure_with_cupti(calls, how.warm, progress);
+}
+
+Json comparisons_json(const std::vector<Comparison>& comparisons) {
+  Json all = Json::array();
+  for (const Comparison& comparison : comparisons) all.push_back(to_json(comparison));
+  return all;
+}
+
+Json errors_json(const std::vector<Comparison>& comparisons) {
+  Json errors = Json::array();
+  std::vector<std::string> mechanisms = mechanisms_of(comparisons);
+  mechanisms.emplace_back();
+  for (const std::string& mechanism : mechanisms)
+    for (const ComparedFigure& figure : comparisons.front().figures) {
+      const FigureErrors e = errors_of(comparisons, figure.name, mechanism);
+      if (e.calls > 0)
+        errors.push_back({{"mechanism", mechanism.empty() ? "all" : mechanism},
+                          {"figure", figure.name},
+                          {"calls", e.calls},
+                          {"mean", e.mean},
+                          {"most", e.most}});
+    }
+  return errors;
+}
+
+/// A panel's file: a path, or a folder that gets DEVICE_panel.csv.
+std::optional<OutputFile> panel_file(const Flags& flags, const std::string& device) {
+  const auto out = flags.text("--out");
+  if (!out || !std::filesystem::is_directory(*out)) return output_file(flags, "--out");
+  return OutputFile(std::filesystem::path(*out) / (device + "_panel.csv"));
+}
+
+/// The panel's calls that this GPU's memory and kernels admit; the others are told on stderr.
+std::vector<MeasuredCall> admitted(std::vector<MeasuredCall> calls) {
+  std::erase_if(calls, [](const MeasuredCall& call) {
+    const auto why = unmeasurable(call);
+    if (why) fmt::print(stderr, "attest: left out: {} {}: {}\n", call.kernel, command_line(call.c), *why);
+    return why.has_value();
+  });
+  return calls;
+}
+
+MeasuredFile read_measured(const std::string& field, const std::string& path) {
+  constexpr std::size_t limit_bytes = 64 << 20;
+  return measured_from_csv(read_file(field, path, limit_bytes), path);
+}
+
+ExitCode run_panel(const Flags& flags, const Results& results) {
+  for (const std::string& flag : case_flags_given(flags))
+    throw InvalidInput("panel", flag, "goes without --panel, whose cases are fixed");
+  for (const std::string& flag : flags.given_of({"--kernel", "--plan", "--set"}))
+    throw InvalidInput("panel", flag, "goes without --panel, whose kernels are fixed");
+  const auto html = output_file(flags, "--html");
+  if (html) results.refuse_same_file("html", html->path());
+  MeasuredFile measured;
+  std::optional<OutputFile> csv;
+  std::optional<DeviceSpec> device;
+  const bool warm = flags.given("--warm");
+  if (const auto from = flags.text("--from")) {
+    for (const std::string& flag : flags.given_of({"--via", "--out"}))
+      throw InvalidInput("from", flag, "goes without --from, which reads what was measured");
+    measured = read_measured("from", *from);
+    if (measured.calls.empty()) throw InvalidInput("from", in_quotes(*from), "holds no call");
+    device = device_of(flags, measured.comments.empty() ? "" : measured.comments.front());
+  } else {
+    const Provenance how = read_provenance(flags);
+    device = device_of(flags, how.gpu.name);
+    csv = panel_file(flags, device->name);
+    if (csv) results.refuse_same_file("out", csv->path());
+    if (csv && html) refuse_same_file("out", csv->path(), "--html", html->path());
+    measured.comments = how.lines();
+    measured.calls = admitted(measurement_panel());
+    measure(measured.calls, how, true);
+  }
+  std::vector<Comparison> comparisons;
+  for (const MeasuredCall& call : measured.calls) comparisons.push_back(compare(call, *device, nullptr, warm));
+  std::string text = to_table(comparisons);
+  if (const auto other = flags.text("--against"))
+    text += "\n" + agreement_table(measured.calls, read_measured("against", *other).calls);
+  const std::string heading = measured.comments.empty() ? "" : measured.comments.front();
+  std::vector<OutputFile::Staged> files;
+  if (csv) files.push_back(csv->stage(to_csv(measured.calls, measured.comments)));
+  if (html) files.push_back(html->stage(html_measure(comparisons, heading)));
+  results.finish("measure",
+                 {{"measured", heading},
+                  {"device", device->name},
+                  {"errors", errors_json(comparisons)},
+                  {"calls", comparisons_json(comparisons)}},
+                 text, std::move(files));
+  return exit_pass;
+}
+
+ExitCode run(const Flags& flags) {
+  const Results results(flags);
+  if (flags.given("--panel")) return run_panel(flags, results);
+  for (const std::string& flag : flags.given_of({"--from", "--out", "--against"}))
+    throw InvalidInput(field_of(flag), in_quotes(*flags.text(flag)), "goes with --panel");
+  const auto html = output_file(flags, "--html");
+  if (html) results.refuse_same_file("html", html->path());
+  std::vector<MeasuredCall> calls(1);
+  MeasuredCall& call = calls.front();
+  call.c = read_case(flags);
+  call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
+  if (call.kernel.starts_with("cpu") || call.kernel.starts_with("mutant"))
+    throw InvalidInput("kernel", in_quotes(call.kernel), "runs on no GPU, whose counters are read");
+  const Provenance how = read_provenance(flags);
+  if (const auto why = unmeasurable(call)) {
+    fmt::print(stderr, "attest: {}\n", *why);
+    results.finish("measure", {{"kernel", call.kernel}, {"case", to_json(call.c)}, {"unsupported", *why}}, "");
+    return exit_unsupported;
+  }
+  const DeviceSpec device = device_of(flags, how.gpu.name);
+  std::optional<DescribedPlan> plan;
+  if (flags.given("--plan") || flags.given("--set")) plan = read_plan(flags, call.c, device);
+  measure(calls, how, false);
+  const Comparison comparison = compare(call, device, plan ? &*plan : nullptr, how.warm);
+  Json json = {{"measured", how.lines().front()}, {"device", device.name}};
+  json.update(to_json(comparison));
+  std::vector<OutputFile::Staged> files;
+  if (html) files.push_back(html->stage(html_measure({comparison}, how.lines().front())));
+  results.finish("measure", json, fmt::format("{}\n{}", how.lines().front(), to_table(comparison)), std::move(files));
+  return exit_pass;
+}
+
+}  // namespace
+
+Command measure_command() {
+  return {"measure", "A GPU's counters beside the prediction",
+          "  attest measure --kernel sm80 --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128\n"
+          "  attest measure --kernel unfused --via ncu --nheads 8 --seqlen-q 1024 --seqlen-k 1024 --headdim 64\n"
+          "  attest measure --panel --out h200_panel.csv --html panel.html\n"
+          "  attest measure --panel --from h200_panel.csv --html panel.html",
+          [](Flags& flags) {
+            flags.group("Measurement");
+            declare_kernel_flag(flags);
+            flags.value("--via", "W",
+                        "Who reads the counters: cupti, in this process, or ncu, around a worker (cupti)");
+            flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
+            flags.value("--html", "FILE", "Write a page: predicted against measured, the worst first");
+            flags.toggle("--panel", "A fixed set of kernels, shapes and masks in place of a CASE");
+            flags.value("--out", "PATH", "Write the panel's counters as CSV; a folder gets DEVICE_panel.csv");
+            flags.value("--from", "FILE", "Read the panel's counters from a CSV, without a GPU");
+            flags.value("--against", "FILE", "Compare the panel's counters with those of another CSV");
+            flags.group("Prediction");
+            declare_plan_flags(flags);
+            flags.value("--device", "D", "A device of `attest devices`, or a .json file (the one of the GPU's name)");
+            declare_case_flags(flags);
+          },
+          run};
+}
+
+}  // namespace attest::tools

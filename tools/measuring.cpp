@@ -1,0 +1,88 @@
+#include "measuring.h"
+
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <sstream>
+
+#include "attest/counters/counter_reader.h"
+#include "attest/counters/device_call.h"
+#include "attest/fuzz/device_forwards.h"
+#include "attest/fuzz/worker.h"
+#include "attest/gpu/cuda_error.h"
+#include "attest/problem/exit_code.h"
+#include "ncu.h"
+
+namespace attest::tools {
+namespace {
+
+std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+/// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ...": the word of digits with two dots.
+std::string driver_version() {
+  std::ifstream in("/proc/driver/nvidia/version");
+  for (std::string word; in >> word;)
+    if (word.find_first_not_of("0123456789.") == std::string::npos && word.find('.') != word.rfind('.')) return word;
+  int version = 0;
+  cudaDriverGetVersion(&version);
+  return "of CUDA " + cuda_version(version);
+}
+
+/// Calls of kernels that fail end the program as a crash does.
+template <class Work>
+void as_crashes(const MeasuredCall& call, Work work) {
+  try {
+    work();
+  } catch (const CudaError& error) {
+    throw KernelCrashed(fmt::format("kernel '{}' on {}: {}", call.kernel, command_line(call.c), error.what()));
+  }
+}
+
+}  // namespace
+
+MeasuringGpu measuring_gpu() { return {open_device().name, driver_version(), cuda_version(CUDART_VERSION)}; }
+
+std::optional<std::string> unmeasurable(const MeasuredCall& call) {
+  return DeviceCall::unsupported(*make_device_forward(call.kernel), call.c);
+}
+
+void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progress) {
+  CounterReader reader(cupti_counters());
+  if (progress) fmt::print(stderr, "attest: CUPTI makes {} calls, {} passes each\n", calls.size(), reader.passes());
+  for (MeasuredCall& call : calls)
+    as_crashes(call, [&] {
+      DeviceCall on_device(make_device_forward(call.kernel), call.c);
+      call.launches.clear();
+      for (LaunchCounters& read : reader.read(on_device, warm)) {
+        MeasuredLaunch& launch = call.launches.emplace_back();
+        launch.function = read.function;
+        for (const auto& [name, value] : read.values) launch.counters[std::string(ncu_name(name))] = value;
+      }
+    });
+}
+
+int make_marked_calls(const std::string& file) try {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  for (const MeasuredCall& request : requests_from_json_text(text.str())) {
+    DeviceCall call(make_device_forward(request.kernel), request.c);
+    call.launch();  // clocks rise, and whatever happens once has happened
+    call.wait();
+    cuda_check(cudaProfilerStart(), "cudaProfilerStart");
+    call.mark();
+    call.launch();
+    call.wait();
+    cuda_check(cudaProfilerStop(), "cudaProfilerStop");
+  }
+  return exit_pass;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "attest: {}\n", error.what());
+  return exit_environment;
+}
+
+}  // namespace attest::tools

@@ -1,0 +1,35 @@
+// Counters of calls on the GPU at hand. Everything here throws EnvironmentError, with what to do about it, in a build
+// without CUDA and where there is no GPU.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attest/simulator/measured_call.h"
+
+namespace attest::tools {
+
+struct MeasuringGpu {
+  std::string name;     // as CUDA has it: "NVIDIA H200"
+  std::string driver;   // "580.159.04"; its CUDA version where the kernel module does not say
+  std::string runtime;  // CUDA's in this build
+};
+MeasuringGpu measuring_gpu();
+
+/// Why a call cannot be made there, by the field's name; none if it can. Throws InvalidInput for a kernel that runs on
+/// no GPU.
+std::optional<std::string> unmeasurable(const MeasuredCall& call);
+
+/// Fills in each call's launches, read in this process through CUPTI; a line a call on stderr if `progress`. `warm`: L2
+/// as the same call has left it, else empty before the call. Throws KernelCrashed where a kernel fails.
+void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progress);
+
+/// The same through Nsight Compute's `ncu` (in PATH, or what ATTEST_NCU names) around a worker process of ours. It
+/// empties the caches before each launch, not before each call, and has counters that CUPTI lacks.
+void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress);
+
+/// The worker that ncu runs: makes the calls of a file once each, a mark of its own before each. The exit status.
+int make_marked_calls(const std::string& file);
+inline constexpr const char* measure_worker_argument = "__measure";
+
+}  // namespace attest::tools

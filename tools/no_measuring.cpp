@@ -1,0 +1,21 @@
+// A build without CUDA says so where counters are asked for.
+#include "attest/problem/error.h"
+#include "attest/problem/exit_code.h"
+#include "measuring.h"
+
+namespace attest::tools {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw EnvironmentError(
+      "counters are a GPU's, and this attest was built without CUDA; build with cmake --preset cuda where nvcc is");
+}
+
+}  // namespace
+
+MeasuringGpu measuring_gpu() { refuse(); }
+std::optional<std::string> unmeasurable(const MeasuredCall& /*call*/) { refuse(); }
+void measure_with_cupti(std::vector<MeasuredCall>& /*calls*/, bool /*warm*/, bool /*progress*/) { refuse(); }
+int make_marked_calls(const std::string& /*file*/) { return exit_environment; }
+
+}  // namespace attest::tools

@@ -23,27 +23,24 @@ ATTEST_DEVICE const char* row_address(const Plan& plan, const Rows& rows, int ro
 }
 
 /// 16 bytes a lane, from rows that lie less than 2^31 bytes apart in a tile: a pointer of the lane's, to which passes
-/// add constants. With `Bounded`, zeros in place of what does not exist.
-template <class Plan, bool Bounded>
+/// add constants. Zeros in place of columns that do not exist, and with `Ragged` of such rows too.
+template <class Plan, bool Ragged>
 struct WideCopy : LaneInstructions {
   const Plan& plan;
   std::uint32_t smem;
   std::int64_t row_bytes;
   const char* lane_base;
-  ATTEST_DEVICE WideCopy(const Plan& p, const Rows& rows, std::uint32_t s, Operand x, int row0)
-      : plan(p), smem(s), row_bytes(static_cast<std::uint32_t>(rows.row_bytes)) {
+  bool go;
+  ATTEST_DEVICE WideCopy(const Plan& p, const Rows& rows, std::uint32_t s, Operand x, int row0, bool there)
+      : plan(p), smem(s), row_bytes(static_cast<std::uint32_t>(rows.row_bytes)), go(there) {
     const auto at = copy_lanes(plan, *this, x);
     lane_base = rows.base + plan.offset(row0, row_bytes) + (at.row * static_cast<std::uint32_t>(row_bytes) + at.byte);
   }
   ATTEST_DEVICE void copy(const Granule<Lanes>& g) {
     const std::uint32_t to = ((smem + g.smem) ^ g.smem_xor) + g.smem_add;
     const char* from = lane_base + plan.offset(g.pass_row0, row_bytes) + g.byte0;
-    if constexpr (Bounded) {
-      const int row = g.row0 + g.pass_row0 + static_cast<int>(g.row), byte = g.byte0 + static_cast<int>(g.byte);
-      ptx::copy_async_or_zero<16>(to, from, row < g.limit && byte < g.row_bytes);
-    } else {
-      ptx::copy_async_16(to, from);
-    }
+    const int row = g.row0 + g.pass_row0 + static_cast<int>(g.row), byte = g.byte0 + static_cast<int>(g.byte);
+    ptx::copy_async_16_if(go, to, from, (!Ragged || row < g.limit) && byte < g.row_bytes);
   }
 };
 

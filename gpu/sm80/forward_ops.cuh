@@ -76,19 +76,10 @@ class ForwardOps {
   ATTEST_DEVICE int warp() const { return warp_id(); }
 
   ATTEST_DEVICE void copy(Operand x, int slot, int /*tile*/, int row0, int limit) {
-    const sm80::Rows& rows = x == Operand::q ? q_ : x == Operand::k ? k_ : v_;
-    const CopyPath path = x == Operand::q ? p_.path_q : x == Operand::k ? p_.path_k : p_.path_v;
-    if (Cfg::kind == Sm80Kind::fast || path != CopyPath::general) {
-      Plan wide = plan_;
-      wide.copy_bytes_q = wide.copy_bytes_k = wide.copy_bytes_v = 16;
-      if (path == CopyPath::whole && row0 + plan_.rows(x) <= limit)
-        run(WideCopy<Plan, false>(wide, rows, ins_.smem, x, row0), wide, x, slot, row0, limit);
-      else
-        run(WideCopy<Plan, true>(wide, rows, ins_.smem, x, row0), wide, x, slot, row0, limit);
-    } else if constexpr (Cfg::kind == Sm80Kind::general) {
-      copy_general<Cfg>(p_, static_cast<unsigned>(at_.batch), static_cast<unsigned>(at_.head), ins_.smem, x, slot, row0,
-                        limit);
-    }
+    copy_rows<true>(true, x, slot, row0, limit);
+  }
+  ATTEST_DEVICE void copy_whole(bool there, Operand x, int slot, int /*tile*/, int row0, int limit) {
+    copy_rows<false>(there, x, slot, row0, limit);
   }
   ATTEST_DEVICE void commit() { ptx::commit_group(); }
   ATTEST_DEVICE void wait(int pending) { ptx::wait_group(pending); }
@@ -177,9 +168,20 @@ class ForwardOps {
   }
 
  private:
-  template <class Ins>
-  ATTEST_DEVICE void run(Ins ins, const Plan& plan, Operand x, int slot, int row0, int limit) {
-    emit_copy(plan, ins, copy_lanes(plan, ins, x), x, slot, row0, limit);
+  template <bool Ragged>
+  ATTEST_DEVICE void copy_rows(bool there, Operand x, int slot, int row0, int limit) {
+    const sm80::Rows& rows = x == Operand::q ? q_ : x == Operand::k ? k_ : v_;
+    const bool wide_path = x == Operand::q ? p_.wide_q : x == Operand::k ? p_.wide_k : p_.wide_v;
+    if (Cfg::kind == Sm80Kind::fast || wide_path) {
+      Plan wide = plan_;
+      wide.copy_bytes_q = wide.copy_bytes_k = wide.copy_bytes_v = 16;
+      WideCopy<Plan, Ragged> ins(wide, rows, ins_.smem, x, row0, there);
+      emit_copy(wide, ins, copy_lanes(wide, ins, x), x, slot, row0, limit);
+    } else if constexpr (Cfg::kind == Sm80Kind::general) {
+      if (there)
+        copy_general<Cfg>(p_, static_cast<unsigned>(at_.batch), static_cast<unsigned>(at_.head), ins_.smem, x, slot,
+                          row0, limit);
+    }
   }
   ATTEST_DEVICE int first_row() const { return work_.q_tile * plan_.tile_m + warp() * plan_.rows_per_warp(); }
   ATTEST_DEVICE ScoreNumbers score_numbers() const {

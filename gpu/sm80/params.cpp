@@ -22,11 +22,10 @@ void pack_group(ForwardParams& params) {
   }
 }
 
-CopyPath copy_path(const KernelPlan& plan, Operand x, const TensorRef& t, bool paged) {
+bool wide_copies(const KernelPlan& plan, Operand x, const TensorRef& t) {
   // a lane's offset from the first row of a tile has 32 bits
   const std::int64_t tile_span = t.row_stride * plan.rows(x) * plan.bytes(x);
-  if (paged || plan.copy_bytes(x) != 16 || tile_span >= std::int64_t{1} << 31) return CopyPath::general;
-  return plan.valid_columns(x) == plan.columns(x) ? CopyPath::whole : CopyPath::bounded;
+  return plan.copy_bytes(x) == 16 && tile_span < std::int64_t{1} << 31;
 }
 
 std::int64_t address_of(const TensorRef& t) {
@@ -76,9 +75,9 @@ ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspac
     params.copy_bytes_k = plan.copy_bytes_k;
     params.copy_bytes_v = plan.copy_bytes_v;
     params.copy_bytes_o = plan.copy_bytes_o;
-    params.path_q = copy_path(plan, Operand::q, a.q, false);
-    params.path_k = copy_path(plan, Operand::k, a.k, paged);
-    params.path_v = copy_path(plan, Operand::v, a.v, paged);
+    params.wide_q = wide_copies(plan, Operand::q, a.q);
+    params.wide_k = !paged && wide_copies(plan, Operand::k, a.k);
+    params.wide_v = !paged && wide_copies(plan, Operand::v, a.v);
     params.q_tiles = (params.launch.seqlen_q + plan.tile_m - 1) / plan.tile_m;
   };
   choose(sm80_tile(p, Sm80Kind::fast));

@@ -9,7 +9,7 @@
 namespace attest {
 namespace {
 
-using sm80::CopyPath;
+using test::CopyWay;
 
 class Copies : public testing::TestWithParam<Sm80Tile> {
  protected:
@@ -30,13 +30,12 @@ std::vector<std::uint8_t> pattern(std::size_t bytes) {
 }
 
 struct Variant {
-  CopyPath path;
+  CopyWay way;
   int granule, columns_less, limit_less;  // head dimension and limit below the tile's
 };
-constexpr Variant variants[] = {{CopyPath::whole, 16, 0, 0},   {CopyPath::bounded, 16, 8, 5},
-                                {CopyPath::bounded, 16, 0, 1}, {CopyPath::general, 16, 8, 3},
-                                {CopyPath::general, 8, 4, 5},  {CopyPath::general, 4, 2, 0},
-                                {CopyPath::general, 2, 3, 7}};
+constexpr Variant variants[] = {{CopyWay::none, 16, 0, 0},   {CopyWay::whole, 16, 0, 0},  {CopyWay::whole, 16, 8, 0},
+                                {CopyWay::ragged, 16, 8, 5}, {CopyWay::ragged, 16, 0, 1}, {CopyWay::general, 16, 8, 3},
+                                {CopyWay::general, 8, 4, 5}, {CopyWay::general, 4, 2, 0}, {CopyWay::general, 2, 3, 7}};
 
 std::string name_of(const testing::TestParamInfo<Sm80Tile>& info) {
   const KernelPlan plan = sm80_plan(info.param);
@@ -54,9 +53,9 @@ TEST_P(Copies, PutEveryByteWhereThePlanSaysAndNoOther) {
                 limit = row0 + plan.rows(x) - variant.limit_less;
       const int row_bytes = plan.columns(x) * 2 + 32, valid = plan.valid_columns(x) * 2;
       const auto from = pattern(std::size_t(row_bytes) * std::size_t(limit + 8));
-      const auto got = test::run_tile_copy(plan, variant.path, x, slot, row0, limit, from, row_bytes);
+      const auto got = test::run_tile_copy(plan, variant.way, x, slot, row0, limit, from, row_bytes);
       std::vector<std::uint8_t> expected(plan.smem_bytes(), 0xee);
-      for (int row = 0; row < plan.rows(x); ++row)
+      for (int row = 0; variant.way != CopyWay::none && row < plan.rows(x); ++row)
         for (int byte = 0; byte < plan.columns(x) * 2; ++byte) {
           const auto at = plan.base(x, slot) + plan.layout(x).offset({row, byte / 16}) + std::uint32_t(byte % 16);
           const bool there = row0 + row < limit && byte < valid;

@@ -6,23 +6,22 @@
 namespace attest::test {
 namespace {
 
-using sm80::CopyPath;
-
 template <class Ins>
 __device__ void copy(const KernelPlan& plan, Ins ins, Operand x, int slot, int row0, int limit) {
   emit_copy(plan, ins, copy_lanes(plan, ins, x), x, slot, row0, limit);
 }
 
-__global__ void copy_kernel(KernelPlan plan, CopyPath path, Operand x, int slot, int row0, int limit, sm80::Rows rows,
+__global__ void copy_kernel(KernelPlan plan, CopyWay way, Operand x, int slot, int row0, int limit, sm80::Rows rows,
                             std::uint8_t* out) {
   extern __shared__ __align__(1024) std::uint8_t shared[];
   const std::uint32_t smem = ptx::shared_address(shared);
   for (unsigned i = threadIdx.x; i < plan.smem_bytes(); i += blockDim.x) shared[i] = 0xee;
   __syncthreads();
-  if (path == CopyPath::whole)
-    copy(plan, sm80::WideCopy<KernelPlan, false>(plan, rows, smem, x, row0), x, slot, row0, limit);
-  else if (path == CopyPath::bounded)
-    copy(plan, sm80::WideCopy<KernelPlan, true>(plan, rows, smem, x, row0), x, slot, row0, limit);
+  if (way == CopyWay::none || way == CopyWay::whole)
+    copy(plan, sm80::WideCopy<KernelPlan, false>(plan, rows, smem, x, row0, way == CopyWay::whole), x, slot, row0,
+         limit);
+  else if (way == CopyWay::ragged)
+    copy(plan, sm80::WideCopy<KernelPlan, true>(plan, rows, smem, x, row0, true), x, slot, row0, limit);
   else
     copy(plan, sm80::GeneralCopy<KernelPlan>(plan, rows, smem), x, slot, row0, limit);
   ptx::commit_group();
@@ -61,7 +60,7 @@ void allow(Kernel* kernel, const KernelPlan& plan) {
 
 }  // namespace
 
-std::vector<std::uint8_t> run_tile_copy(const KernelPlan& plan, CopyPath path, Operand x, int slot, int row0, int limit,
+std::vector<std::uint8_t> run_tile_copy(const KernelPlan& plan, CopyWay way, Operand x, int slot, int row0, int limit,
                                         const std::vector<std::uint8_t>& from, std::int64_t row_bytes) {
   DeviceMemory in, out;
   sm80::Rows rows;
@@ -70,7 +69,7 @@ std::vector<std::uint8_t> run_tile_copy(const KernelPlan& plan, CopyPath path, O
   out.reserve(plan.smem_bytes());
   allow(copy_kernel, plan);
   copy_kernel<<<1, static_cast<unsigned>(plan.threads()), plan.smem_bytes()>>>(
-      plan, path, x, slot, row0, limit, rows, reinterpret_cast<std::uint8_t*>(out.data()));
+      plan, way, x, slot, row0, limit, rows, reinterpret_cast<std::uint8_t*>(out.data()));
   return download(out, plan.smem_bytes());
 }
 

@@ -3,14 +3,16 @@
 #include <vector>
 
 #include "attest/plan/kernel_plan.h"
-#include "attest/sm80/params.h"
 
 namespace attest::test {
 
+/// Copies of 16 bytes that are called off, of whole rows, or of rows up to a limit; or of any granule.
+enum class CopyWay : std::uint8_t { none, whole, ragged, general };
+
 /// Shared memory after a CTA of `plan` has copied a tile of `x` from `from`, whose rows are `row_bytes` apart, into
 /// `slot`; 0xee where nothing was written.
-std::vector<std::uint8_t> run_tile_copy(const KernelPlan& plan, sm80::CopyPath path, Operand x, int slot, int row0,
-                                        int limit, const std::vector<std::uint8_t>& from, std::int64_t row_bytes);
+std::vector<std::uint8_t> run_tile_copy(const KernelPlan& plan, CopyWay way, Operand x, int slot, int row0, int limit,
+                                        const std::vector<std::uint8_t>& from, std::int64_t row_bytes);
 
 /// Global memory after all warps have stored their rows of O from shared memory that holds `shared`; 0xee elsewhere.
 std::vector<std::uint8_t> run_tile_store(const KernelPlan& plan, int row0, int limit,

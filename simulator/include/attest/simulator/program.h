@@ -75,6 +75,9 @@ class Recorder {
          .row0 = row0,
          .limit = limit});
   }
+  void copy_whole(bool there, Operand x, int slot, int tile, int row0, int limit) {
+    if (there) copy(x, slot, tile, row0, limit);
+  }
   void commit() { put({.kind = Step::Kind::commit}); }
   void wait(int pending) { put({.kind = Step::Kind::wait, .slot = static_cast<std::int16_t>(pending)}); }
   void barrier() { put({.kind = Step::Kind::barrier}); }

@@ -5,6 +5,7 @@
 //   warp()                               its number
 //   Query, Scores, Output, Rows          registers: Q's fragments, S then P, O, and each row's maximum and sum
 //   copy(x, slot, tile, row0, limit)     this warp's share of a tile into a slot of shared memory, asynchronous
+//   copy_whole(there, x, ...)            likewise, of a tile all of whose rows are below the limit; none unless `there`
 //   commit(), wait(pending), barrier(), warp_barrier()
 //   load_query(q), scores(s, q, slot, tile), modify(s, tile, row_limit), mask(s, tile), softmax(s, o, rows, first),
 //   output(o, s, slot, tile)
@@ -24,14 +25,22 @@ struct Ring {
   constexpr int next(int slot) const { return slot + 1 == stages ? 0 : slot + 1; }
 };
 
+/// Whether a copy may meet rows past the last one: of the tiles in a walk only the first can, the last key's, and it is
+/// masked. What is whole needs no bounds and, where it may be past the walk's end, a predicate instead of a branch:
+/// branches part what the compiler would interleave.
+enum class Ragged : std::uint8_t { no, maybe };
+constexpr Ragged ragged_ahead(KeyOrder order) { return order == KeyOrder::descending ? Ragged::no : Ragged::maybe; }
+
 template <class Plan, class Ops>
 ATTEST_ROLE void fill(const Plan& plan, Ops& ops, Ring& ring, const Work& work, Operand x, const KeyWalk& walk,
-                      int position) {
+                      int position, Ragged ragged) {
   // past the last tile: an empty group, so that the number of groups in flight does not depend on the tile
-  if (position < walk.last) {
-    const int tile = plan.copied(walk, work).tile(position);
-    ops.copy(x, ring.write, tile, tile * plan.tile_n, plan.row_limit(x, work));
-  }
+  const bool there = position < walk.last;
+  const int tile = plan.copied(walk, work).tile(position), row0 = tile * plan.tile_n;
+  if (ragged == Ragged::no)
+    ops.copy_whole(there, x, ring.write, tile, row0, plan.row_limit(x, work));
+  else if (there)
+    ops.copy(x, ring.write, tile, row0, plan.row_limit(x, work));
   ops.commit();
   ring.write = ring.next(ring.write);
 }
@@ -67,19 +76,20 @@ ATTEST_ROLE void walk_keys(const KeyWalk& walk, Step&& step) {
 template <class Plan, class Ops>
 ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& ops, const KeyWalk& walk,
                                       typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
+  const Ragged next_tiles = ragged_ahead(plan.key_order);
   Ring k{1}, v{1};
-  fill(plan, ops, k, work, Operand::k, walk, walk.first);
+  fill(plan, ops, k, work, Operand::k, walk, walk.first, Ragged::maybe);
   walk_keys(walk, [&](int position, bool first, bool masked) ATTEST_INLINE_LAMBDA {
     const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
     if (plan.barrier_after_wait() && plan.arrives(work, ops.warp(), tile)) ops.barrier();
-    fill(plan, ops, v, work, Operand::v, walk, position);
+    fill(plan, ops, v, work, Operand::v, walk, position, masked ? Ragged::maybe : Ragged::no);
     if (first && plan.q_in_registers) ops.load_query(q);
     typename Ops::Scores s;
     ops.scores(s, q, k.read, tile);
     ops.wait(plan.v_pending());
     if (plan.barrier_before_refill()) ops.barrier();
-    fill(plan, ops, k, work, Operand::k, walk, position + 1);
+    fill(plan, ops, k, work, Operand::k, walk, position + 1, next_tiles);
     shape_scores(plan, work, ops, s, tile, masked);
     ops.softmax(s, o, rows, first);
     ops.output(o, s, plan.value_slot(v.read), tile);
@@ -90,18 +100,19 @@ ATTEST_ROLE void forward_single_stage(const Plan& plan, const Work& work, Ops& o
 template <class Plan, class Ops>
 ATTEST_ROLE void forward_multistage(const Plan& plan, const Work& work, Ops& ops, const KeyWalk& walk,
                                     typename Ops::Query& q, typename Ops::Output& o, typename Ops::Rows& rows) {
+  const Ragged next_tiles = ragged_ahead(plan.key_order);
   Ring k{plan.stages}, v{plan.stages};
   ATTEST_UNROLL
   for (int ahead = 0; ahead < plan.stages - 1; ++ahead) {
-    fill(plan, ops, k, work, Operand::k, walk, walk.first + ahead);
-    fill(plan, ops, v, work, Operand::v, walk, walk.first + ahead);
+    fill(plan, ops, k, work, Operand::k, walk, walk.first + ahead, Ragged::maybe);
+    fill(plan, ops, v, work, Operand::v, walk, walk.first + ahead, Ragged::maybe);
   }
   walk_keys(walk, [&](int position, bool first, bool masked) ATTEST_INLINE_LAMBDA {
     const int tile = walk.tile(position);
     ops.wait(plan.k_pending());
     if (plan.barrier_after_wait() && plan.arrives(work, ops.warp(), tile)) ops.barrier();
-    fill(plan, ops, k, work, Operand::k, walk, position + plan.stages - 1);
-    fill(plan, ops, v, work, Operand::v, walk, position + plan.stages - 1);
+    fill(plan, ops, k, work, Operand::k, walk, position + plan.stages - 1, next_tiles);
+    fill(plan, ops, v, work, Operand::v, walk, position + plan.stages - 1, next_tiles);
     if (first && plan.q_in_registers) ops.load_query(q);
     typename Ops::Scores s;
     ops.scores(s, q, k.read, tile);

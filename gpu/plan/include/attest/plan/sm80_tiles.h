@@ -44,6 +44,8 @@ constexpr KernelPlan sm80_plan(Sm80Tile tile) {
       break;
     case Sm80Tile::d128:
       heads(128, 128);
+      plan.stages = 2;
+      plan.merged_wait = true;
       break;
     case Sm80Tile::d192v128:
       heads(192, 128);

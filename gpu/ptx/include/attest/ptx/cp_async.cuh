@@ -24,6 +24,15 @@ ATTEST_DEVICE void copy_async_or_zero(std::uint32_t shared, const void* global, 
                  : "memory");
 }
 
+/// 16 bytes or zeros likewise, where `go`: a predicate and no branch.
+ATTEST_DEVICE void copy_async_16_if(bool go, std::uint32_t shared, const void* global, bool there) {
+  const int yes = go, bytes = there ? 16 : 0;
+  asm volatile(
+      "{.reg .pred p; setp.ne.b32 p, %3, 0; @p cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;}" ::"r"(shared),
+      "l"(global), "r"(bytes), "r"(yes)
+      : "memory");
+}
+
 ATTEST_DEVICE void commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 /// The instruction takes an immediate: `pending`, 0 to 7, is a constant once everything is inlined.

@@ -5,17 +5,13 @@
 
 namespace attest::sm80 {
 
-/// How a tile of an operand is copied: 16 bytes a lane without a question asked; 16 bytes, or zeros past the last row
-/// or column; or any granule, page and stride, in loops.
-enum class CopyPath : std::uint8_t { whole, bounded, general };
-
 struct ForwardParams {
   ForwardArgs args;
   Launch launch;
   // The rest of the plan: what a case decides.
   int headdim = 0, headdim_v = 0;
   int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16, copy_bytes_o = 16;
-  CopyPath path_q = CopyPath::general, path_k = CopyPath::general, path_v = CopyPath::general;
+  bool wide_q = false, wide_k = false, wide_v = false;  // copies of 16 bytes from rows that follow each other
   bool softcap = false, alibi = false, bias = false, sink = false;
   bool modified = false;  // sm80_modifies_scores(): a scale that is not positive cannot stand in the exponent
   bool longest_first = false;
@@ -28,8 +24,7 @@ struct ForwardParams {
   float* partial_lse = nullptr;  // [num_splits, batch, nheads, seqlen_q]
 
   constexpr Sm80Kind kind() const {
-    const bool wide =
-        path_q != CopyPath::general && path_k != CopyPath::general && path_v != CopyPath::general && copy_bytes_o == 16;
+    const bool wide = wide_q && wide_k && wide_v && copy_bytes_o == 16;
     const bool plain = !modified && launch.prefix <= 0 && launch.num_documents == 0;
     return wide && plain ? Sm80Kind::fast : Sm80Kind::general;
   }

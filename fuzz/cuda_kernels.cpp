@@ -15,33 +15,21 @@
 #include "attest/sm80/sm80_forward.h"
 
 namespace attest {
-namespace {
 
-std::unique_ptr<DeviceForward> make_without_spec(std::string_view name, std::string_view spec,
-                                                 std::unique_ptr<DeviceForward> (*make)()) {
-  if (!spec.empty()) throw InvalidInput("kernel", fmt::format("'{}:{}'", name, spec), "takes nothing after its name");
-  return make();
-}
-
-std::unique_ptr<DeviceForward> make_forward(std::string_view name, std::string_view spec) {
-  if (name == "sm80") return make_without_spec(name, spec, make_sm80_forward);
-  if (name == "unfused") return make_without_spec(name, spec, make_unfused);
-  throw InvalidInput("kernel", fmt::format("'{}'", name),
+std::unique_ptr<DeviceForward> make_device_forward(std::string_view kernel) {
+  if (kernel == "sm80") return make_sm80_forward();
+  if (kernel == "unfused") return make_unfused();
+  throw InvalidInput("kernel", fmt::format("'{}'", kernel),
                      fmt::format("runs on no GPU; {} do", fmt::join(cuda_kernel_names, " and ")));
 }
 
-}  // namespace
-
-std::unique_ptr<DeviceForward> make_device_forward(std::string_view kernel) {
-  const std::size_t colon = kernel.find(':');
-  return make_forward(kernel.substr(0, colon), colon == std::string_view::npos ? "" : kernel.substr(colon + 1));
+KernelSymbol cuda_symbol(std::string_view name) {
+  if (name == "sm80") return device_api<make_sm80_forward, ATTEST_ARITHMETIC_FLASH>;
+  if (name == "unfused") return device_api<make_unfused, ATTEST_ARITHMETIC_UNFUSED>;
+  throw std::logic_error(fmt::format("no CUDA kernel is named {}", name));
 }
 
-std::unique_ptr<Kernel> make_cuda_kernel(std::string_view name, std::string_view spec) {
-  return make_device_kernel(make_forward(name, spec));
-}
-
-std::optional<Capability> cuda_capability(std::string_view name) { return make_forward(name, {})->capability(); }
+std::unique_ptr<RunPlace> make_cuda_place() { return make_device_place(); }
 
 TruthFunction gpu_truth() {
   open_device();

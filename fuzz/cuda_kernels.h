@@ -1,22 +1,23 @@
 // The kernels that need a GPU, in a build that has them and in one that does not.
 #pragma once
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "attest/fuzz/truth.h"
-#include "attest/gpu/kernel.h"
+#include "attest/gpu/kernel_api.h"
+#include "attest/gpu/run_place.h"
 
 namespace attest {
 
 inline constexpr std::string_view cuda_kernel_names[] = {"sm80", "unfused"};
 
-/// One of these names. Throws EnvironmentError where this build has no CUDA and where this machine has no GPU for it,
-/// InvalidInput for a SPEC that the kernel does not take.
-std::unique_ptr<Kernel> make_cuda_kernel(std::string_view name, std::string_view spec);
+/// The table of one of these names, as a library's symbol gives it; null where this build has no CUDA.
+using KernelSymbol = const attest_kernel_api* (*)(std::uint32_t host_abi_version);
+KernelSymbol cuda_symbol(std::string_view name);
 
-/// What it declares, which takes no GPU; none where this build has no CUDA.
-std::optional<Capability> cuda_capability(std::string_view name);
+/// The memory of the GPU. Throws EnvironmentError where this build has no CUDA and where this machine has no GPU.
+std::unique_ptr<RunPlace> make_cuda_place();
 
 /// The reference on the GPU. Throws EnvironmentError where this build has no CUDA and where this machine has no GPU.
 TruthFunction gpu_truth();

@@ -8,16 +8,24 @@
 #include "attest/cpu/backward_mutants.h"
 #include "attest/cpu/cpu_kernel.h"
 #include "attest/cpu/mutants.h"
+#include "attest/gpu/built_in.h"
+#include "attest/gpu/plugin.h"
+#include "attest/gpu/table_kernel.h"
 #include "attest/problem/error.h"
 #include "cuda_kernels.h"
 
 namespace attest {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Kernel> (*make)(std::string_view spec);
-};
+const attest_kernel_api* cpu_api(std::uint32_t /*host_abi_version*/) {
+  static const CpuKernel model;
+  static const attest_capability capability = to_api(model.capability(), ATTEST_ARITHMETIC_FLASH);
+  static const attest_kernel_api table = plugin::table_of(&capability, [](const char* options, void** self,
+                                                                          attest_text* message) {
+    return create_built_in(self, message, [&] { return std::make_unique<CpuKernel>(parse_cpu_plan_spec(options)); });
+  });
+  return &table;
+}
 
 std::unique_ptr<Kernel> make_mutant(std::string_view id) {
   for (const auto* mutants : {&forward_mutants(), &backward_mutants()})
@@ -26,41 +34,58 @@ std::unique_ptr<Kernel> make_mutant(std::string_view id) {
   throw InvalidInput("kernel", fmt::format("'mutant:{}'", id), "is no mutant; see attest mutants");
 }
 
-constexpr Entry entries[] = {
-    {"cpu",
-     [](std::string_view spec) -> std::unique_ptr<Kernel> {
-       return std::make_unique<CpuKernel>(parse_cpu_plan_spec(spec));
-     }},
+// What a library's symbol is, for those that are part of this program.
+struct BuiltIn {
+  std::string_view name;
+  KernelSymbol symbol;  // null: not in this build, for want of CUDA
 };
+
+std::vector<BuiltIn> built_ins() {
+  std::vector<BuiltIn> all = {{"cpu", cpu_api}};
+  for (const std::string_view name : cuda_kernel_names) all.push_back({name, cuda_symbol(name)});
+  return all;
+}
+
+std::unique_ptr<Kernel> make_kernel_of(const attest_kernel_api* api, const std::string& options) {
+  const bool on_device = read_record(read_api(api)).device == ATTEST_DEVICE_CUDA;
+  return make_table_kernel(api, options, on_device ? make_cuda_place() : make_host_place());
+}
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_kernel(std::string_view spec) {
+  if (is_plugin(spec)) {
+    const PluginSpec plugin = plugin_spec(spec);
+    return make_kernel_of(load_plugin(plugin.path), plugin.options);
+  }
   const auto colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
-  const std::string_view rest = colon == std::string_view::npos ? std::string_view{} : spec.substr(colon + 1);
+  const std::string rest(colon == std::string_view::npos ? std::string_view{} : spec.substr(colon + 1));
   if (name == "mutant") return make_mutant(rest);
-  for (const Entry& entry : entries)
-    if (entry.name == name) return entry.make(rest);
-  for (const std::string_view cuda : cuda_kernel_names)
-    if (cuda == name) return make_cuda_kernel(name, rest);
+  for (const BuiltIn& kernel : built_ins())
+    if (kernel.name == name) {
+      if (kernel.symbol == nullptr) make_cuda_place();  // throws, and says why there is none
+      return make_kernel_of(kernel.symbol(ATTEST_KERNEL_ABI), rest);
+    }
   throw InvalidInput("kernel", fmt::format("'{}'", name),
                      fmt::format("is none of {}", fmt::join(kernel_names(), ", ")));
 }
 
 std::vector<std::string> kernel_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : entries) names.emplace_back(entry.name);
-  names.insert(names.end(), std::begin(cuda_kernel_names), std::end(cuda_kernel_names));
+  for (const BuiltIn& kernel : built_ins()) names.emplace_back(kernel.name);
   return names;
 }
 
 std::vector<KernelEntry> list_kernels() {
   std::vector<KernelEntry> kernels;
-  for (const Entry& entry : entries) kernels.push_back({std::string(entry.name), entry.make({})->capability(), {}});
-  const std::string unavailable = cuda_state().unavailable;
-  for (const std::string_view name : cuda_kernel_names)
-    if (auto capability = cuda_capability(name)) kernels.push_back({std::string(name), *capability, unavailable});
+  const std::string no_cuda = cuda_state().unavailable;
+  for (const BuiltIn& kernel : built_ins()) {
+    if (kernel.symbol == nullptr) continue;
+    Capability capability = read_capability(read_record(read_api(kernel.symbol(ATTEST_KERNEL_ABI))));
+    std::string unavailable = capability.device == "cuda" ? no_cuda : "";
+    kernels.push_back({std::string(kernel.name), std::move(capability), std::move(unavailable)});
+  }
   return kernels;
 }
 

@@ -1,19 +1,16 @@
 // A build without CUDA knows the names of what it lacks.
-#include <fmt/format.h>
-
 #include "attest/fuzz/kernels.h"
 #include "attest/problem/error.h"
 #include "cuda_kernels.h"
 
 namespace attest {
 
-std::unique_ptr<Kernel> make_cuda_kernel(std::string_view name, std::string_view /*spec*/) {
-  throw EnvironmentError(fmt::format(
-      "kernel '{}' runs on a GPU, and this attest was built without CUDA; build with cmake --preset cuda where nvcc is",
-      name));
-}
+KernelSymbol cuda_symbol(std::string_view /*name*/) { return nullptr; }
 
-std::optional<Capability> cuda_capability(std::string_view /*name*/) { return std::nullopt; }
+std::unique_ptr<RunPlace> make_cuda_place() {
+  throw EnvironmentError(
+      "kernel: it runs on a GPU, and this attest was built without CUDA; build with cmake --preset cuda where nvcc is");
+}
 
 TruthFunction gpu_truth() {
   throw EnvironmentError(

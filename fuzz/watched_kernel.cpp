@@ -38,6 +38,10 @@ std::optional<std::string> WatchedKernel::unsupported(const Case& c) const {
   return watch(KernelCall::unsupported, on_lost_, [&] { return kernel_->unsupported(c); });
 }
 
+std::optional<std::string> WatchedKernel::plan(const Case& c) const {
+  return watch(KernelCall::plan, on_lost_, [&] { return kernel_->plan(c); });
+}
+
 RunReport WatchedKernel::run(const Case& c, const ForwardArgs& args) {
   return watch(KernelCall::run, on_lost_, [&] { return kernel_->run(c, args); });
 }

@@ -23,6 +23,7 @@ class WatchedKernel : public Kernel {
   const Capability& capability() const override;
   Numerics numerics(const Case& c) const override;
   std::optional<std::string> unsupported(const Case& c) const override;
+  std::optional<std::string> plan(const Case& c) const override;
   RunReport run(const Case& c, const ForwardArgs& args) override;
   RunReport run_backward(const Case& c, const BackwardArgs& args) override;
 

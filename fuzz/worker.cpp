@@ -17,6 +17,7 @@
 
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/in_flight.h"
+#include "attest/fuzz/inspect.h"
 #include "attest/problem/error.h"
 #include "attest/problem/exit_code.h"
 #include "watched_kernel.h"
@@ -123,6 +124,10 @@ class Server {
         run(request.at("run").get<std::uint64_t>());
       else if (request.contains("judge"))
         judge_one(request);
+      else if (request.contains("describe"))
+        reply({{"done", 0}, {"capability", Json(to_json(kernel_->capability()))}});
+      else if (request.contains("plan"))
+        tell_plan(wire::to_case(request.at("plan")));
       else
         check(request);
     } catch (const KernelThrew& error) {  // before any property began
@@ -160,6 +165,15 @@ class Server {
     Trial trial(*kernel_, buffers_, c);
     const Verdict verdict = judge(property_named(request.at("judge").get<std::string>()), trial);
     reply({{"done", 0}, {"verdict", wire::from_verdict(verdict)}});
+  }
+
+  void tell_plan(const Case& c) {
+    Json done = {{"done", 0}};
+    if (const auto why = kernel_->unsupported(c))
+      done["unsupported"] = *why;
+    else if (const auto plan = kernel_->plan(c))
+      done["plan"] = *plan;
+    reply(done);
   }
 
   void check(const Json& request) {

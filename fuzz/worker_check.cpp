@@ -2,21 +2,30 @@
 
 #include "attest/fuzz/check.h"
 #include "progress.h"
-#include "worker_session.h"
+#include "single_session.h"
 
 namespace attest {
 namespace {
-
-constexpr double stop_grace_seconds = 0;  // nothing is worth waiting for
 
 double seconds_since(std::int64_t ns) { return static_cast<double>(monotonic_ns() - ns) * 1e-9; }
 
 }  // namespace
 
-CheckResult run_check(const WorkerProgram& program, const CheckOptions& options) {
+WorkerSession single_session(const WorkerProgram& program, const std::string& kernel, double load_seconds) {
+  constexpr double stop_grace_seconds = 0;  // nothing is worth waiting for
   // The kernel's name is all that the worker must know; one case may have all threads.
-  WorkerSession session(program, {{"kernel", options.kernel}, {"seed", 0}, {"budget", {0, 0, 0}}, {"threads", 0}},
-                        stop_grace_seconds);
+  return {program,
+          {{"kernel", kernel}, {"seed", 0}, {"budget", {0, 0, 0}}, {"threads", 0}},
+          stop_grace_seconds,
+          load_seconds};
+}
+
+CheckResult run_check(const WorkerProgram& program, const CheckOptions& options) {
+  WorkerSession session = single_session(program, options.kernel);
+  return run_check(session, options);
+}
+
+CheckResult run_check(WorkerSession& session, const CheckOptions& options) {
   session.start();
   CheckResult result;
   wire::Json request = {{"check", options.property},

@@ -12,7 +12,6 @@
 namespace attest {
 namespace {
 
-constexpr double construction_seconds = 300;  // loading a plug-in and a driver takes long at times
 constexpr double look_every_seconds = 0.1;
 
 // An InvalidInput that says what the worker's said: "<field>: <value> <limit>".
@@ -26,17 +25,20 @@ double seconds_since(std::int64_t ns) { return static_cast<double>(monotonic_ns(
 
 }  // namespace
 
-WorkerSession::WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds)
-    : program_(std::move(program)), hello_(std::move(hello)), stop_grace_seconds_(stop_grace_seconds) {}
+WorkerSession::WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds, double load_seconds)
+    : program_(std::move(program)),
+      hello_(std::move(hello)),
+      stop_grace_seconds_(stop_grace_seconds),
+      load_seconds_(load_seconds) {}
 
 void WorkerSession::start() {
   if (process_) return;
   auto process = std::make_unique<WorkerProcess>(program_);
   process->send(hello_);
   wire::Json answer;
-  switch (process->receive(answer, construction_seconds)) {
+  switch (process->receive(answer, load_seconds_)) {
     case WorkerProcess::Event::timeout:
-      throw KernelCrashed(fmt::format("the kernel is not made after {} s", construction_seconds));
+      throw KernelCrashed(fmt::format("the kernel is not made after {} s", load_seconds_));
     case WorkerProcess::Event::gone:
       throw KernelCrashed(fmt::format("the kernel's worker ended while it made the kernel: {}", process->end()));
     case WorkerProcess::Event::message:

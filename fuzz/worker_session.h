@@ -12,8 +12,9 @@ namespace attest {
 
 class WorkerSession {
  public:
-  /// `hello`: the kernel's name and what else the worker is started with.
-  WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds);
+  /// `hello`: the kernel's name and what else the worker is started with. Making the kernel may take `load_seconds`:
+  /// loading a plug-in and a driver takes long at times.
+  WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds, double load_seconds = 300);
 
   /// A worker with its kernel made; nothing if one lives. Throws what making the kernel throws there, KernelCrashed if
   /// that brings the worker down, and EnvironmentError if none can be started.
@@ -45,7 +46,7 @@ class WorkerSession {
 
   const WorkerProgram program_;
   const wire::Json hello_;
-  const double stop_grace_seconds_;
+  const double stop_grace_seconds_, load_seconds_;
   std::unique_ptr<WorkerProcess> process_;
   std::int64_t stop_seen_ns_ = 0;
   double longest_run_seconds_ = 0;  // of the workers before

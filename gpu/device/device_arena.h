@@ -1,10 +1,9 @@
 // Host memory that lies in pieces, mirrored on the device in one allocation.
 #pragma once
 #include <span>
-#include <vector>
 
 #include "attest/gpu/device.h"
-#include "attest/plan/args.h"
+#include "attest/gpu/staged_ranges.h"
 
 namespace attest {
 
@@ -29,9 +28,7 @@ class DeviceArena {
   std::int64_t finish_download();
 
  private:
-  std::vector<MemoryRange> ranges_;
-  std::vector<std::size_t> offsets_;  // of each range in the mirror
-  std::size_t bytes_ = 0;             // of what travels
+  StagedRanges ranges_;  // all that travels
   std::size_t workspace_ = 0, workspace_bytes_ = 0, last_zone_ = 0;
   DeviceMemory device_{DeviceMemory::Where::device};
   DeviceMemory staging_{DeviceMemory::Where::pinned_host};

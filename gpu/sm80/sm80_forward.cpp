@@ -46,6 +46,8 @@ class Sm80Forward : public DeviceForward {
     return std::nullopt;
   }
 
+  std::string plan(const Case& /*c*/) const override { return R"({"schema": "attest/plan/1", "base": "attest"})"; }
+
   std::size_t workspace_bytes(const Case& c, const DeviceLimits&) const override { return sm80::workspace_bytes(c); }
 
   void launch(const Case& c, const ForwardArgs& args, void* workspace, cudaStream_t stream) override {

@@ -15,9 +15,11 @@ namespace attest {
 
 /// What a kernel declares. The verdict holds it to this and to nothing else.
 struct Capability {
-  std::string name;         // the word behind --kernel
-  std::string description;  // one line for `attest kernels`
+  std::string name;            // the word behind --kernel
+  std::string description;     // one line for `attest kernels`
+  std::string device = "cpu";  // or "cuda"
   std::vector<Dtype> dtypes;
+  std::vector<std::string> features;  // words of what it takes beyond plain attention, for lists; unsupported() decides
   bool offers_lse = true;
   bool offers_gradients = false;
   double lse_base = 2.718281828459045;  // log base of LSE
@@ -50,6 +52,8 @@ class Kernel {
   virtual Numerics numerics(const Case& c) const = 0;
   /// Why the kernel refuses this case; none if it takes it.
   virtual std::optional<std::string> unsupported(const Case& c) const = 0;
+  /// The plan that it runs this case with, as a --plan file's JSON; none if it tells none.
+  virtual std::optional<std::string> plan(const Case& /*c*/) const { return std::nullopt; }
   /// Computes O and LSE. Reads the logical domain of q, k, v only and writes every element of o and lse.
   virtual RunReport run(const Case& c, const ForwardArgs& args) = 0;
   /// Computes the gradients, of which it writes every element. Called only where offers_gradients is set.

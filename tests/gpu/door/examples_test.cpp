@@ -1,0 +1,63 @@
+// The plug-ins of docs/examples hold what they declare, and are told what they are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attest/fuzz/commands.h"
+#include "attest/fuzz/inspect.h"
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+using testing::HasSubstr;
+
+const WorkerProgram program{ATTEST_PROGRAM, {"__worker"}};
+
+class Example : public testing::TestWithParam<std::string> {
+ protected:
+  static std::string kernel() { return EXAMPLES "/libexample_" + GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Door, Example, testing::Values("c.so", "cpp.so", "cpp.so:tile=16"),
+                         [](const auto& p) { return "example" + std::to_string(p.index); });
+
+TEST_P(Example, PassesACampaign) {
+  CampaignOptions options;
+  options.kernel = kernel();
+  options.cases = 3000;
+  options.threads = 1;
+  options.budget = {64, 1 << 14, 512};
+  const CommandResult command = fuzz_command(options, program);
+  EXPECT_EQ(command.exit_code, exit_pass) << command.text;
+  EXPECT_EQ(command.json->at("cases"), 3000);
+  EXPECT_GT(command.json->at("passed").get<int>(), 20) << "plain attention is generated often enough";
+}
+
+TEST_P(Example, PassesTheDoctor) {
+  const Inspection inspection = inspect_kernel(program, kernel());
+  EXPECT_EQ(inspection.exit_code, exit_pass) << to_text(inspection);
+  EXPECT_THAT(to_text(inspection), HasSubstr("properties hold"));
+}
+
+TEST(Examples, ThePlanIsWhatTheKernelTells) {
+  Case c;
+  EXPECT_THAT(inspect_plan(program, EXAMPLES "/libexample_cpp.so", c), HasSubstr("attest/plan/1"));
+  c.problem.dtype = Dtype::fp32;
+  EXPECT_THROW(inspect_plan(program, EXAMPLES "/libexample_c.so", c), InvalidInput) << "it tells none";
+  EXPECT_THROW(inspect_plan(program, EXAMPLES "/libexample_cpp.so", c), InvalidInput) << "it refuses fp32";
+}
+
+TEST(Examples, TheRecordIsWhatTheSourceSays) {
+  const Capability c = inspect_capability(program, EXAMPLES "/libexample_c.so");
+  EXPECT_EQ(c.name, "plain-c");
+  EXPECT_EQ(c.device, "cpu");
+  EXPECT_EQ(c.dtypes, std::vector<Dtype>{Dtype::fp32});
+  EXPECT_EQ(c.features,
+            (std::vector<std::string>{"gqa", "headdim_v", "window", "causal=bottom-right", "causal=top-left"}));
+  EXPECT_TRUE(c.offers_lse && c.bitwise_batch && c.bitwise_gqa && c.bitwise_layout && c.bitwise_repeat);
+  EXPECT_FALSE(c.offers_gradients);
+}
+
+}  // namespace
+}  // namespace attest

@@ -1,0 +1,2 @@
+/* A library that is no plug-in. */
+int nothing_of_attest(void) { return 1; }

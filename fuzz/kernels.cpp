@@ -10,6 +10,7 @@
 #include "attest/cpu/mutants.h"
 #include "attest/gpu/built_in.h"
 #include "attest/gpu/plugin.h"
+#include "attest/gpu/python_kernel.h"
 #include "attest/gpu/table_kernel.h"
 #include "attest/problem/error.h"
 #include "cuda_kernels.h"
@@ -54,6 +55,7 @@ std::unique_ptr<Kernel> make_kernel_of(const attest_kernel_api* api, const std::
 }  // namespace
 
 std::unique_ptr<Kernel> make_kernel(std::string_view spec) {
+  if (is_python_kernel(spec)) return make_python_kernel(spec);
   if (is_plugin(spec)) {
     const PluginSpec plugin = plugin_spec(spec);
     return make_kernel_of(load_plugin(plugin.path), plugin.options);

@@ -1,5 +1,5 @@
 // attest doctor: what this machine and this build have. It finds nothing wrong by itself: a CPU-only machine is a fine
-// one.
+// one. With --kernel: what is right and wrong with that kernel.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <omp.h>
@@ -13,8 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "attest/fuzz/inspect.h"
 #include "attest/fuzz/kernels.h"
+#include "attest/problem/error.h"
 #include "commands.h"
+#include "kernel_flag.h"
 #include "output.h"
 
 namespace attest::tools {
@@ -72,8 +75,17 @@ std::string find_in_path(const std::string& program) {
   return "";
 }
 
+ExitCode inspect(const Flags& flags, const Results& results) {
+  const Inspection inspection =
+      inspect_kernel(WorkerProgram{}, read_kernel(flags), flags.seconds("--timeout").value_or(60));
+  results.finish("doctor", to_json(inspection), to_text(inspection));
+  return inspection.exit_code;
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  if (flags.given("--kernel")) return inspect(flags, results);
+  if (const auto timeout = flags.text("--timeout")) throw InvalidInput("timeout", *timeout, "goes with --kernel");
   std::string driver;
   const std::vector<Gpu> gpus = find_gpus(driver);
   const std::string nvcc = find_in_path("nvcc");
@@ -124,7 +136,14 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 Command doctor_command() {
-  return {"doctor", "What this machine and this build have", "  attest doctor --json -", [](Flags&) {}, run};
+  return {"doctor", "What this machine and this build have, or what is right and wrong with a kernel",
+          "  attest doctor --json -\n"
+          "  attest doctor --kernel ./libmine.so",
+          [](Flags& flags) {
+            declare_kernel_flag(flags);
+            flags.value("--timeout", "T", "With --kernel: loading it, or a call of it, that takes longer hangs (60s)");
+          },
+          run};
 }
 
 }  // namespace attest::tools

@@ -9,7 +9,7 @@ namespace attest::tools {
 void declare_kernel_flag(Flags& flags);
 
 /// What --kernel says, "cpu" where it is not given. Throws InvalidInput for a name that no kernel has, with the
-/// nearest.
+/// nearest, and for a path where no file is.
 std::string read_kernel(const Flags& flags);
 
 }  // namespace attest::tools

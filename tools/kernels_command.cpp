@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "attest/fuzz/inspect.h"
 #include "attest/fuzz/kernels.h"
 #include "commands.h"
+#include "kernel_flag.h"
 #include "output.h"
 
 namespace attest::tools {
@@ -16,27 +17,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no infinities.
-Json number_or_word(double value) { return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value)); }
+void add(Json& kernels, std::string& text, const KernelEntry& kernel) {
+  Json json = to_json(kernel.capability);
+  json["name"] = kernel.name;
+  json["unavailable"] = kernel.unavailable;
+  std::vector<std::string_view> dtypes;
+  for (const Dtype dtype : kernel.capability.dtypes) dtypes.push_back(to_string(dtype));
+  text += fmt::format("{:<8} {} ({})\n", kernel.name, kernel.capability.description, fmt::join(dtypes, ", "));
+  if (!kernel.unavailable.empty()) text += fmt::format("{:<8} cannot run here: {}\n", "", kernel.unavailable);
+  kernels.push_back(std::move(json));
+}
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   Json kernels = Json::array();
   std::string text;
-  for (const auto& [name, capability, unavailable] : list_kernels()) {
-    std::vector<std::string_view> dtypes;
-    for (const Dtype dtype : capability.dtypes) dtypes.push_back(to_string(dtype));
-    kernels.push_back({{"name", name},
-                       {"description", capability.description},
-                       {"dtypes", dtypes},
-                       {"offers_lse", capability.offers_lse},
-                       {"lse_base", capability.lse_base},
-                       {"lse_of_empty_row", number_or_word(capability.lse_of_empty_row)},
-                       {"bitwise_batch", capability.bitwise_batch},
-                       {"bitwise_gqa", capability.bitwise_gqa},
-                       {"unavailable", unavailable}});
-    text += fmt::format("{:<8} {} ({})\n", name, capability.description, fmt::join(dtypes, ", "));
-    if (!unavailable.empty()) text += fmt::format("{:<8} cannot run here: {}\n", "", unavailable);
+  if (flags.given("--kernel")) {
+    const std::string kernel = read_kernel(flags);
+    add(kernels, text, {kernel, inspect_capability(WorkerProgram{}, kernel), ""});
+  } else {
+    for (const KernelEntry& kernel : list_kernels()) add(kernels, text, kernel);
   }
   results.finish("kernels", {{"kernels", kernels}}, text);
   return exit_pass;
@@ -45,7 +45,10 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 Command kernels_command() {
-  return {"kernels", "The kernels that can be checked", "  attest kernels --json -", [](Flags&) {}, run};
+  return {"kernels", "The kernels that can be checked",
+          "  attest kernels --json -\n"
+          "  attest kernels --kernel ./libmine.so",
+          declare_kernel_flag, run};
 }
 
 }  // namespace attest::tools

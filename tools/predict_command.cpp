@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "attest/fuzz/inspect.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
 #include "attest/simulator/html_sweep.h"
@@ -17,12 +18,23 @@
 #include "attest/simulator/trace.h"
 #include "case_flags.h"
 #include "commands.h"
+#include "kernel_flag.h"
 #include "output.h"
 #include "parse.h"
 #include "plan_flags.h"
 
 namespace attest::tools {
 namespace {
+
+/// --plan, or what --kernel tells of itself.
+DescribedPlan read_described(const Flags& flags, const Case& c, const DeviceSpec& device) {
+  if (!flags.given("--kernel")) return read_plan(flags, c, device);
+  if (const auto plan = flags.text("--plan")) throw InvalidInput("plan", in_quotes(*plan), "goes without --kernel");
+  const std::string kernel = read_kernel(flags);
+  DescribedPlan plan = plan_from_json_text(inspect_plan(WorkerProgram{}, kernel, c), kernel, c, device);
+  set_plan_fields(plan, flags.texts("--set"), c, device);
+  return plan;
+}
 
 /// One prediction at each value of --sweep.
 ExitCode run_sweep(const Flags& flags, const Results& results) {
@@ -36,7 +48,7 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   if (csv && html) refuse_same_file("html", html->path(), "--csv", csv->path());
   const auto fields = case_fields(flags, axis.field == "seqlen" ? std::optional(axis.values.front()) : std::nullopt);
   const DeviceSpec device = read_device(flags);
-  const auto points = sweep(axis, fields, device, [&](const Case& c) { return read_plan(flags, c, device); });
+  const auto points = sweep(axis, fields, device, [&](const Case& c) { return read_described(flags, c, device); });
   if (std::none_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.report.has_value(); }))
     throw InvalidInput("sweep", in_quotes(axis.field),
                        fmt::format("has no value that can be predicted; the first: {}", points.front().refused));
@@ -45,7 +57,7 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   if (csv) files.push_back(csv->stage(to_csv(axis, points)));
   results.finish("predict",
                  {{"device", device.name},
-                  {"plan_name", flags.text("--plan").value_or("attest")},
+                  {"plan_name", flags.text("--kernel").value_or(flags.text("--plan").value_or("attest"))},
                   {"case", fields},
                   {"sweep_field", axis.field},
                   {"sweep", to_json(axis, points)}},
@@ -69,7 +81,7 @@ ExitCode run(const Flags& flags) {
     return exit_unsupported;
   }
   const DeviceSpec device = read_device(flags);
-  const DescribedPlan plan = read_plan(flags, c, device);
+  const DescribedPlan plan = read_described(flags, c, device);
   TileWalkOptions effort;
   effort.warm = flags.given("--warm");
   const SimulationReport report = simulate(c, plan.plan, device, plan.name, effort);
@@ -94,6 +106,7 @@ Command predict_command() {
       [](Flags& flags) {
         flags.group("Prediction");
         declare_plan_flags(flags);
+        flags.value("--kernel", "K", "In place of --plan: what a kernel, such as ./libmine.so, tells of its plan");
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
         flags.value("--trace", "FILE",

@@ -3,13 +3,16 @@
     attest doctor --kernel docs/examples/torch_sdpa.py:flash
     attest fuzz --kernel docs/examples/torch_sdpa.py:math --time 30s
 
-It gives no LSE, and its is_causal aligns at the top left: the records say so. Gradients are autograd's.
+It gives no LSE, and its is_causal aligns at the top left: the records say so. Gradients are autograd's. What a backend
+takes PyTorch is asked itself.
 """
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import attest
+
+OF = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 
 
 def heads_first(tensor):
@@ -23,7 +26,28 @@ def attend(problem, q, k, v, backend):
             enable_gqa=problem.nheads_k != problem.nheads)
 
 
-def register(name, backend, dtypes, features, refuses, **more):
+def asks(can_use):
+    """supports() of a backend: PyTorch's own answer for tensors of these sizes."""
+    def supports(problem):
+        if problem.seqlen_q == 0 or problem.seqlen_k == 0:
+            return "seqlen: an empty sequence"
+        if problem.base_offset % 8 or problem.row_gap % 8:
+            return f"layout: base_offset {problem.base_offset} and row_gap {problem.row_gap} are no multiples of 8"
+
+        def like(heads, rows, columns):
+            return torch.empty(problem.batch, rows, heads, columns, dtype=OF[problem.dtype_name], device="cuda",
+                               requires_grad=bool(problem.backward)).transpose(1, 2)
+
+        parameters = torch.backends.cuda.SDPAParams(
+            like(problem.nheads, problem.seqlen_q, problem.headdim),
+            like(problem.nheads_k, problem.seqlen_k, problem.headdim),
+            like(problem.nheads_k, problem.seqlen_k, problem.headdim_v), None, 0.0, problem.causal != 0,
+            problem.nheads_k != problem.nheads)
+        return None if can_use(parameters) else f"torch: {can_use.__name__}() says no"
+    return supports
+
+
+def register(name, backend, dtypes, features, **more):
     def forward(problem, t):
         t.o.torch().copy_(attend(problem, *(heads_first(x) for x in (t.q, t.k, t.v)), backend).transpose(1, 2))
 
@@ -34,24 +58,14 @@ def register(name, backend, dtypes, features, refuses, **more):
             out.torch().copy_(gradient.transpose(1, 2))
 
     attest.kernel(name, device="cuda", dtypes=dtypes, channels=["o", "gradients"], features=features,
-                  causal=["top-left"], bitwise=[], supports=refuses, backward=backward,
+                  causal=["top-left"], bitwise=[], backward=backward,
                   description=f"torch {torch.__version__} sdpa, {name} backend", **more)(forward)
 
 
-def whole_granules(problem):
-    """The fused backends take rows of whole 16 bytes (https://docs.pytorch.org, SDPBackend)."""
-    item_bytes = 4 if problem.dtype == 2 else 2
-    if problem.headdim * item_bytes % 16 or problem.headdim_v * item_bytes % 16:
-        return f"headdim: {problem.headdim} and {problem.headdim_v} are no whole 16 bytes"
-    if problem.seqlen_q == 0 or problem.seqlen_k == 0:
-        return "seqlen: an empty sequence"
-    if problem.row_gap * item_bytes % 16 or problem.base_offset * item_bytes % 16:
-        return f"layout: row_gap {problem.row_gap} and base_offset {problem.base_offset} are no whole 16 bytes"
-    return None
-
-
 HALF = ["fp16", "bf16"]
-register("flash", SDPBackend.FLASH_ATTENTION, HALF, ["gqa"], whole_granules)
-register("efficient", SDPBackend.EFFICIENT_ATTENTION, HALF + ["fp32"], ["headdim_v"], whole_granules)
-register("cudnn", SDPBackend.CUDNN_ATTENTION, HALF, ["gqa"], whole_granules)
-register("math", SDPBackend.MATH, HALF + ["fp32"], ["gqa", "headdim_v"], None, arithmetic="fp32")
+can = torch.backends.cuda
+register("flash", SDPBackend.FLASH_ATTENTION, HALF, ["gqa"], supports=asks(can.can_use_flash_attention))
+register("efficient", SDPBackend.EFFICIENT_ATTENTION, HALF + ["fp32"], ["headdim_v"],
+         supports=asks(can.can_use_efficient_attention))
+register("cudnn", SDPBackend.CUDNN_ATTENTION, HALF, ["gqa", "headdim_v"], supports=asks(can.can_use_cudnn_attention))
+register("math", SDPBackend.MATH, HALF + ["fp32"], ["gqa", "headdim_v"], arithmetic="fp32")

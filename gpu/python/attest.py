@@ -216,7 +216,7 @@ def _bits(words, known, what):
 def _declare(k, control):
     c = control.capability
     c.struct_size = ctypes.sizeof(Capability)
-    c.device = 0  # to attest it is the host's memory that is shared
+    c.device = ["cpu", "cuda"].index(k.device)
     control.name = k.name.encode("ascii")
     control.description = (k.description or f"{k.name} on {k.device}, in Python").encode("ascii", "replace")
     c.dtypes = _bits(k.dtypes, DTYPES, "dtypes")

@@ -35,7 +35,7 @@ CampaignOptions campaign(const std::string& kernel, std::uint64_t cases) {
 }
 
 TEST_F(Python, TorchPassesACampaignForwardAndBackward) {
-  const CommandResult command = fuzz_command(campaign(example("plain"), 1000), program);
+  const CommandResult command = fuzz_command(campaign(example("plain"), 600), program);
   EXPECT_EQ(command.exit_code, exit_pass) << command.text;
   EXPECT_GT(command.json->at("passed").get<int>(), 20);
 }

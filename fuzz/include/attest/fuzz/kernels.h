@@ -10,10 +10,9 @@
 namespace attest {
 
 /// "NAME" or "NAME:SPEC", where SPEC is what that kernel lets a user fix ("cpu:tile_m=64,stages=2"). "mutant:ID" is a
-/// planted bug of `attest mutants`, so that its repro lines can be pasted too. A PATH with a '/' or ".so" is a library of
-/// kernel_api.h, which is loaded into this process, "PATH:OPTIONS" with what it is told. Throws InvalidInput
-/// naming `kernel` or the field of SPEC, and EnvironmentError for a CUDA kernel where this build or this machine has
-/// none.
+/// planted bug of `attest mutants`, so that its repro lines can be pasted too. A PATH with a '/' or ".so" is a library
+/// of kernel_api.h, which is loaded into this process, "PATH:OPTIONS" with what it is told. Throws InvalidInput naming
+/// `kernel` or the field of SPEC, and EnvironmentError for a CUDA kernel where this build or this machine has none.
 std::unique_ptr<Kernel> make_kernel(std::string_view spec);
 
 /// What make_kernel takes before a ':', in the order of `attest kernels`; those that this build lacks included.

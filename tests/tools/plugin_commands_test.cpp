@@ -1,0 +1,62 @@
+// A library of one's own on the command line: what each command says of it, and with which exit status.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+const std::string c_example = EXAMPLES "/libexample_c.so", cpp_example = EXAMPLES "/libexample_cpp.so";
+
+Ran run(std::vector<std::string> arguments) {
+  const Folder folder;
+  return run_attest(arguments, folder);
+}
+
+TEST(PluginCommands, EveryCommandTakesALibrary) {
+  const Ran kernels = run({"kernels", "--kernel", c_example, "--json", "-"});
+  EXPECT_EQ(kernels.exit_code, 0) << kernels.err;
+  const Json record = Json::parse(kernels.out).at("kernels").at(0);
+  EXPECT_EQ(record.at("device"), "cpu");
+  EXPECT_EQ(record.at("lse_of_empty_row"), "-inf");
+  EXPECT_EQ(run({"check", "--kernel", c_example, "--dtype", "fp32", "--seqlen-q", "3", "--seqlen-k", "5"}).exit_code,
+            0);
+  EXPECT_EQ(run({"check", "--kernel", c_example, "--dtype", "fp16"}).exit_code, 77) << "it takes fp32 only";
+  EXPECT_EQ(run({"fuzz", "--kernel", cpp_example + ":tile=8", "--cases", "200"}).exit_code, 0);
+  const Ran doctor = run({"doctor", "--kernel", cpp_example, "--json", "-"});
+  EXPECT_EQ(doctor.exit_code, 0) << doctor.err;
+  EXPECT_EQ(Json::parse(doctor.out).at("steps").at(0).at("result"), "right");
+}
+
+TEST(PluginCommands, PredictTakesThePlanThatTheKernelTells) {
+  const std::vector<std::string> the_case = {"--dtype", "bf16", "--seqlen-q", "256", "--seqlen-k", "256"};
+  const auto predict = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "predict");
+    arguments.insert(arguments.end(), the_case.begin(), the_case.end());
+    return run(arguments);
+  };
+  const Ran told = predict({"--kernel", cpp_example, "--json", "-"}), named = predict({"--plan", "fa2", "--json", "-"});
+  ASSERT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_EQ(Json::parse(told.out).at("dram_read_bytes"), Json::parse(named.out).at("dram_read_bytes"));
+  EXPECT_EQ(Json::parse(told.out).at("cycles"), Json::parse(named.out).at("cycles"));
+  EXPECT_EQ(predict({"--kernel", cpp_example, "--plan", "fa2"}).exit_code, 2);
+  EXPECT_EQ(predict({"--kernel", c_example}).exit_code, 2) << "it refuses bf16";
+}
+
+TEST(PluginCommands, WhatIsNoPluginIsOneLine) {
+  for (const std::string command : {"fuzz", "check", "doctor", "kernels", "predict"}) {
+    const Ran ran = run({command, "--kernel", "./libnone.so"});
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.err, "attest: kernel: './libnone.so' is no file\n");
+  }
+  EXPECT_THAT(run({"doctor", "--timeout", "5s"}).err, HasSubstr("timeout: 5s goes with --kernel"));
+}
+
+}  // namespace
+}  // namespace attest::tools

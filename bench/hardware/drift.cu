@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "drift.h"
@@ -6,6 +7,8 @@
 
 namespace attest::hardware {
 namespace {
+
+constexpr int kDriftRepeats = 2;
 
 // Fills with numbers near 1; and what L2 held is not there afterwards.
 __global__ void fill(std::uint32_t* words, std::int64_t count) {
@@ -40,51 +43,71 @@ struct Source {
   const char* name;
   int share, distinct;
   bool cold;
+  int keys_a_query;
 };
+
+void write_rows(std::ostream& rows, const DriftKernel& kernel, const Source& source, int repeat,
+                const std::vector<DriftLog>& logs, std::uint64_t began, const std::vector<SmPlace>& places) {
+  double rate = 0;
+  for (const DriftLog& log : logs) rate += Clock(log, began).cycles_per_ns / static_cast<double>(logs.size());
+  for (std::size_t cta = 0; cta < logs.size(); ++cta) {
+    const DriftLog& log = logs[cta];
+    const Clock clock(log, began);
+    const auto common = [&](std::uint32_t cycles) {
+      return static_cast<long long>((clock.late_ns + cycles / clock.cycles_per_ns) * rate);
+    };
+    for (int t = 0; t < kDriftTiles; ++t)
+      rows << kernel.matrix << ',' << kernel.tile_n << ',' << kernel.headdim << ',' << kernel.warpgroups << ','
+           << kernel.turns << ',' << source.share << ',' << source.name << ',' << source.keys_a_query << ',' << repeat
+           << ',' << cta << ',' << log.sm << ',' << places[log.sm].gpc << ',' << clock.cycles_per_ns * 1000 << ',' << t
+           << ',' << common(log.asked[t]) << ',' << common(log.asked_v[t]) << ',' << common(log.ended[t]) << '\n';
+  }
+}
 
 }  // namespace
 
 void measure_drift(std::ostream& rows) {
   const std::vector<SmPlace> places = locate_sms();
   const int sms = static_cast<int>(places.size());
-  const std::int64_t words = std::int64_t{sms} * kDriftTiles * 65536 / 4, other_words = std::int64_t{64} << 20;
-  const DeviceArray<std::uint32_t> tiles(words), other(other_words);
-  fill<<<1024, 256>>>(tiles.data(), words);
-  const DeviceArray<float> sink(512), start(std::vector<float>{0.125F, -1e30F, 0.0F, 0.0F});
   const Source sources[] = {
-      {"none", 0, 1, false},         {"l2", 1024, 64, false},           {"l2", 8, 12, false},
-      {"l2", 1, 2, false},           {"dram", 1024, kDriftTiles, true}, {"dram", 8, kDriftTiles, true},
-      {"dram", 1, kDriftTiles, true}};
-  for (const bool wgmma : {true, false})
-    for (const Source& source : sources)
-      for (int repeat = -1; repeat < 2; ++repeat) {  // the first only warms up
-        if (source.cold) fill<<<1024, 256>>>(other.data(), other_words);
-        const int ctas = wgmma ? sms : 2 * sms;
-        const DeviceArray<DriftLog> logs(ctas);
+      {"none", 0, 1, false, kDriftTiles},
+      {"l2", 1024, 64, false, kDriftTiles},
+      {"l2", 8, 12, false, kDriftTiles},
+      {"l2", 1, 2, false, kDriftTiles},
+      {"dram", 1024, kDriftTiles, true, kDriftTiles},
+      {"dram", 8, kDriftTiles, true, kDriftTiles},
+      {"dram", 22, kDriftTiles, true, kDriftTiles},
+      {"none", 0, 1, false, 20},
+      {"dram", 22, kDriftTiles, true, 20},
+  };
+  std::vector<DriftKernel> kernels = drift_kernels_wgmma();
+  for (const DriftKernel& kernel : drift_kernels_mma()) kernels.push_back(kernel);
+  std::int64_t bytes = 0;
+  for (const DriftKernel& kernel : kernels)
+    for (const Source& s : sources)
+      if (s.share > 0)
+        bytes = std::max<std::int64_t>(
+            bytes, std::int64_t{(sms * kernel.ctas_an_sm - 1) / s.share + 1} * s.distinct * 2 * kernel.tile_bytes);
+  const DeviceArray<std::uint32_t> tiles(bytes / 4), queries(kQueryBytes / 4);
+  const DeviceArray<std::uint8_t> outputs(kQueryBytes);
+  const DeviceArray<float> sink(512), start(std::vector<float>{0.125F, -1e30F, 0.0F, 0.0F});
+  fill<<<1024, 256>>>(tiles.data(), bytes / 4);
+  for (const DriftKernel& kernel : kernels)
+    for (const Source& source : sources) {
+      if (kernel.query_bytes == 0 && source.keys_a_query < kDriftTiles) continue;
+      for (int repeat = 0; repeat < kDriftRepeats; ++repeat) {
+        if (source.cold) fill<<<1024, 256>>>(queries.data(), kQueryBytes / 4);
+        const DeviceArray<DriftLog> logs(sms * kernel.ctas_an_sm);
         const DeviceArray<unsigned> arrived(1);
         const DeviceArray<std::uint64_t> start_ns(1);
-        const DriftArguments a{
-            logs.data(),  arrived.data(),  start_ns.data(), reinterpret_cast<const std::uint8_t*>(tiles.data()),
-            source.share, source.distinct, start.data(),    sink.data()};
-        (wgmma ? launch_drift_wgmma : launch_drift_mma)(sms, a);
+        kernel.launch(
+            sms, {logs.data(), arrived.data(), start_ns.data(), reinterpret_cast<const std::uint8_t*>(tiles.data()),
+                  source.share, source.distinct, source.keys_a_query,
+                  reinterpret_cast<const std::uint8_t*>(queries.data()), outputs.data(), start.data(), sink.data()});
         check(cudaDeviceSynchronize());
-        if (repeat < 0) continue;
-        const std::vector<DriftLog> all = logs.download();
-        const std::uint64_t began = start_ns.download()[0];
-        double rate = 0;
-        for (const DriftLog& log : all) rate += Clock(log, began).cycles_per_ns / ctas;
-        for (int cta = 0; cta < ctas; ++cta) {
-          const DriftLog& log = all[static_cast<std::size_t>(cta)];
-          const Clock clock(log, began);
-          const auto common = [&](std::uint32_t cycles) {
-            return static_cast<long long>((clock.late_ns + cycles / clock.cycles_per_ns) * rate);
-          };
-          for (int t = 0; t < kDriftTiles; ++t)
-            rows << (wgmma ? "wgmma" : "mma_sync") << ',' << source.share << ',' << source.name << ',' << repeat << ','
-                 << cta << ',' << log.sm << ',' << places[log.sm].gpc << ',' << clock.cycles_per_ns * 1000 << ',' << t
-                 << ',' << common(log.asked[t]) << ',' << common(log.ended[t]) << '\n';
-        }
+        write_rows(rows, kernel, source, repeat, logs.download(), start_ns.download()[0], places);
       }
+    }
 }
 
 }  // namespace attest::hardware

@@ -1,20 +1,23 @@
 // What the kernels of the drift benchmark share: one start for all CTAs, and clocks that can be compared.
 #pragma once
 
+#include <vector>
+
 #include "device.h"
 
 namespace attest::hardware {
 
 inline constexpr int kDriftTiles = 320;
 inline constexpr int kClockReadings = 32;
+inline constexpr std::int64_t kQueryBytes = std::int64_t{256} << 20;
 
 /// What a CTA notes down.
 struct DriftLog {
   unsigned sm;
-  long long began;                                       ///< its SM's clock at the common start
-  long long clock[2][kClockReadings];                    ///< of its SM, as the global timer moves on,
-  std::uint64_t ns[2][kClockReadings];                   ///< to these: before the tiles and after them
-  std::uint32_t asked[kDriftTiles], ended[kDriftTiles];  ///< cycles from `began`
+  long long began;                      ///< its SM's clock at the common start
+  long long clock[2][kClockReadings];   ///< of its SM, as the global timer moves on,
+  std::uint64_t ns[2][kClockReadings];  ///< to these: before the tiles and after them
+  std::uint32_t asked[kDriftTiles], asked_v[kDriftTiles], ended[kDriftTiles];  ///< cycles from `began`
 };
 
 struct DriftArguments {
@@ -22,8 +25,11 @@ struct DriftArguments {
   unsigned* arrived;        ///< zero
   std::uint64_t* start_ns;  ///< zero
   const std::uint8_t* tiles;
-  int share;     ///< consecutive CTAs that read one head; 0: nothing is copied
-  int distinct;  ///< tiles a head has; they are read again after that
+  int share;                    ///< consecutive CTAs that read one head; 0: nothing is copied
+  int distinct;                 ///< tiles a head has; they are read again after that
+  int keys_a_query;             ///< divides kDriftTiles; then O leaves and the next Q comes
+  const std::uint8_t* queries;  ///< kQueryBytes, read in turn
+  std::uint8_t* outputs;        ///< as many
   const float* start;
   float* sink;
 };
@@ -63,6 +69,12 @@ __device__ inline std::int64_t tile_at(const DriftArguments& a, int t, int bytes
   return (static_cast<std::int64_t>(blockIdx.x) / a.share * a.distinct + t % a.distinct) * bytes;
 }
 
+/// Byte at which the CTA's Q and O of `bytes` are.
+__device__ inline std::int64_t query_at(const DriftArguments& a, int query, int bytes) {
+  const std::int64_t queries = kDriftTiles / a.keys_a_query;
+  return (blockIdx.x * queries + query) * bytes % (kQueryBytes / bytes * bytes);
+}
+
 __device__ inline float exp2_of(float x) {
   float y;
   asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -74,8 +86,15 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return x;
 }
 
-/// Launch one CTA, or two, on each of `sms` SMs.
-void launch_drift_wgmma(int sms, const DriftArguments& a);
-void launch_drift_mma(int sms, const DriftArguments& a);
+/// A kernel whose drift is measured. `tile_bytes` are K's, or V's; `query_bytes` Q's, 0 where it stays.
+struct DriftKernel {
+  const char* matrix;
+  int tile_n, headdim, warpgroups;
+  bool turns;  ///< warpgroups issue their products in turn
+  int ctas_an_sm, tile_bytes, query_bytes;
+  void (*launch)(int sms, const DriftArguments& a);
+};
+std::vector<DriftKernel> drift_kernels_wgmma();
+std::vector<DriftKernel> drift_kernels_mma();
 
 }  // namespace attest::hardware

@@ -75,6 +75,7 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
 #pragma unroll 1
   for (int t = 0; t < kDriftTiles; ++t) {
     wait_for_copies();
+    if (threadIdx.x == 0) log.asked_v[t] = static_cast<std::uint32_t>(clock64() - began);
     copy_tile(v, a.share == 0 ? nullptr : from(t) + kTileBytes);
     for (auto& block : s)
       for (auto& x : block)
@@ -148,12 +149,16 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
   if (threadIdx.x == 0) read_clocks(log, 1);
 }
 
-}  // namespace
-
-void launch_drift_mma(int sms, const DriftArguments& a) {
+void launch(int sms, const DriftArguments& a) {
   check(cudaFuncSetAttribute(probe_drift_mma, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmem));
   probe_drift_mma<<<2 * sms, kThreads, kSmem>>>(a);
   check(cudaGetLastError());
+}
+
+}  // namespace
+
+std::vector<DriftKernel> drift_kernels_mma() {
+  return {{"mma_sync", kTileN, kHeaddim, 1, false, 2, kTileBytes, 0, launch}};
 }
 
 }  // namespace attest::hardware

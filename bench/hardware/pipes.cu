@@ -12,6 +12,35 @@ constexpr const char* kPipeNames[] = {"ex2",  "fma",     "add",      "max",     
                                       "pack", "shuffle", "mma_sync", "ldmatrix", "ldmatrix_trans"};
 constexpr int kRounds = 64;
 
+/// One instruction of a chain; `of_a` are an operand of mma.sync.
+template <Pipe P, int Chains>
+__device__ void issue(float (&x)[4], std::uint32_t (&u)[4], const std::uint32_t (&of_a)[4], float a, float b,
+                      std::uint32_t at, int round) {
+  if constexpr (P == Pipe::ex2) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x[0]));
+  if constexpr (P == Pipe::fma) asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x[0]) : "f"(a), "f"(b));
+  if constexpr (P == Pipe::add) asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x[0]) : "f"(a));
+  if constexpr (P == Pipe::max) asm volatile("max.f32 %0, %0, %1;" : "+f"(x[0]) : "f"(a));
+  if constexpr (P == Pipe::select)
+    asm volatile("{.reg .pred p; setp.gt.s32 p, %1, %2; selp.f32 %0, %0, %3, p;}"
+                 : "+f"(x[0])
+                 : "r"(u[0]), "r"(round), "f"(a));
+  if constexpr (P == Pipe::pack) asm volatile("cvt.rn.bf16x2.f32 %0, %1, %0;" : "+r"(u[0]) : "f"(a));
+  if constexpr (P == Pipe::shuffle) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(u[0]));
+  if constexpr (P == Pipe::mma_sync)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%4,%5}, {%0,%1,%2,%3};"
+        : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
+        : "r"(of_a[0]), "r"(of_a[1]), "r"(of_a[2]), "r"(of_a[3]));
+  if constexpr (P == Pipe::ldmatrix)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(u[0]), "=r"(u[1]), "=r"(u[2]), "=r"(u[3])
+                 : "r"(at + (Chains == 1 ? u[0] & 16 : 0)));
+  if constexpr (P == Pipe::ldmatrix_trans)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(u[0]), "=r"(u[1]), "=r"(u[2]), "=r"(u[3])
+                 : "r"(at + (Chains == 1 ? u[0] & 16 : 0)));
+}
+
 template <Pipe P, int Chains>
 __global__ void __launch_bounds__(512, 1) probe_pipe(float* sink, const float* start, long long* cycles) {
   extern __shared__ __align__(128) std::uint8_t smem[];
@@ -28,29 +57,7 @@ __global__ void __launch_bounds__(512, 1) probe_pipe(float* sink, const float* s
   for (int round = 0; round < kRounds; ++round)
 #pragma unroll
     for (int c = 0; c < Chains; ++c) {
-      if constexpr (P == Pipe::ex2) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x[c][0]));
-      if constexpr (P == Pipe::fma) asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x[c][0]) : "f"(a), "f"(b));
-      if constexpr (P == Pipe::add) asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x[c][0]) : "f"(a));
-      if constexpr (P == Pipe::max) asm volatile("max.f32 %0, %0, %1;" : "+f"(x[c][0]) : "f"(a));
-      if constexpr (P == Pipe::select)
-        asm volatile("{.reg .pred p; setp.gt.s32 p, %1, %2; selp.f32 %0, %0, %3, p;}"
-                     : "+f"(x[c][0])
-                     : "r"(u[c][0]), "r"(round), "f"(a));
-      if constexpr (P == Pipe::pack) asm volatile("cvt.rn.bf16x2.f32 %0, %1, %0;" : "+r"(u[c][0]) : "f"(a));
-      if constexpr (P == Pipe::shuffle) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(u[c][0]));
-      if constexpr (P == Pipe::mma_sync)
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%4,%5}, {%0,%1,%2,%3};"
-            : "+f"(x[c][0]), "+f"(x[c][1]), "+f"(x[c][2]), "+f"(x[c][3])
-            : "r"(u[0][0]), "r"(u[0][1]), "r"(u[0][2]), "r"(u[0][3]));
-      if constexpr (P == Pipe::ldmatrix)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(u[c][0]), "=r"(u[c][1]), "=r"(u[c][2]), "=r"(u[c][3])
-                     : "r"(at + (Chains == 1 ? u[c][0] & 16 : 0)));
-      if constexpr (P == Pipe::ldmatrix_trans)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(u[c][0]), "=r"(u[c][1]), "=r"(u[c][2]), "=r"(u[c][3])
-                     : "r"(at + (Chains == 1 ? u[c][0] & 16 : 0)));
+      issue<P, Chains>(x[c], u[c], u[0], a, b, at, round);
     }
   float all = 0;
   std::uint32_t bits = 0;
@@ -85,6 +92,77 @@ void measure_pipe(std::ostream& rows) {
     rows << kPipeNames[static_cast<int>(P)] << ',' << warps << ',' << Chains << ',' << t / (kRounds * Chains * warps)
          << '\n';
   }
+}
+
+enum class Beside { nothing, own_products, products_of_another };
+constexpr const char* kBesideNames[] = {"nothing", "own", "other"};
+
+// One warpgroup's instructions while wgmma multiplies 64 x 128 by 128 x 16 for it, or for another warpgroup, or not.
+template <Pipe P, Beside B>
+__global__ void __launch_bounds__(256, 1) probe_beside(float* sink, const float* start, long long* cycles) {
+  constexpr int columns = 128, products = 48, chains = 16, rounds = P == Pipe::ex2 ? 8 : 32;
+  extern __shared__ __align__(1024) std::uint8_t smem[];
+  const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem));
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  float d[columns / 2], x[chains][4];
+  std::uint32_t u[chains][4];
+  const float a = start[0], b = start[1];
+  for (float& y : d) y = start[3];
+  for (int c = 0; c < chains; ++c)
+    for (int i = 0; i < 4; ++i) x[c][i] = start[2] + static_cast<float>(threadIdx.x), u[c][i] = threadIdx.x * c + i;
+  long long began = 0, ended = 0, until = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {  // the last is kept
+    __syncthreads();
+    const long long first = clock64();
+    const bool multiplies = B == Beside::own_products ? group == 0 : B == Beside::products_of_another && group == 1;
+    if (multiplies) {
+      wgmma_fence();
+#pragma unroll
+      for (int i = 0; i < products; ++i)
+        Wgmma<columns, false>::multiply(d, tile_descriptor(base + i % 4 * 32, 16),
+                                        tile_descriptor(base + 8192 + i % 4 * 32, 16), 1);
+      wgmma_commit();
+    }
+    if (group == 0) {
+      while (clock64() - first < 500) {
+      }
+      began = clock64();
+#pragma unroll 4
+      for (int round = 0; round < rounds; ++round)
+#pragma unroll
+        for (int c = 0; c < chains; ++c) issue<P, chains>(x[c], u[c], u[0], a, b, base, round);
+      ended = clock64();
+    }
+    wgmma_wait<0>();
+    until = clock64() - first;
+  }
+  float all = 0;
+  std::uint32_t bits = 0;
+  for (const float y : d) all += y;
+  for (int c = 0; c < chains; ++c)
+    for (int i = 0; i < 4; ++i) all += x[c][i], bits ^= u[c][i];
+  sink[threadIdx.x] = all + __uint_as_float(bits);
+  if (threadIdx.x % 128 == 0) cycles[group * 2] = ended - began, cycles[group * 2 + 1] = until;
+}
+
+template <Pipe P, Beside B>
+void measure_beside(std::ostream& rows) {
+  constexpr int smem = 8192 + 128 * 128 + 1024, instructions = 16 * (P == Pipe::ex2 ? 8 : 32);
+  const auto kernel = probe_beside<P, B>;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
+  const DeviceArray<float> sink(512), start(std::vector<float>{1.0F, 0.0F, 0.5F, 0.0F});
+  const DeviceArray<long long> cycles(4);
+  const double t =
+      longest_of_five(cycles, 1, [&] { kernel<<<1, 256, smem>>>(sink.data(), start.data(), cycles.data()); });
+  const std::vector<long long> all = cycles.download();
+  rows << kPipeNames[static_cast<int>(P)] << ',' << kBesideNames[static_cast<int>(B)] << ',' << t / instructions << ','
+       << all[B == Beside::products_of_another ? 3 : 1] << '\n';
+}
+
+template <Pipe P>
+void measure_beside(std::ostream& rows) {
+  measure_beside<P, Beside::nothing>(rows), measure_beside<P, Beside::own_products>(rows);
+  measure_beside<P, Beside::products_of_another>(rows);
 }
 
 template <int N, bool Registers, int Products>
@@ -151,6 +229,12 @@ void measure_pipes(std::ostream& rows) {
   measure_pipe<Pipe::mma_sync, 1>(rows), measure_pipe<Pipe::mma_sync, 2>(rows), measure_pipe<Pipe::mma_sync, 8>(rows);
   measure_pipe<Pipe::ldmatrix, 1>(rows), measure_pipe<Pipe::ldmatrix, 8>(rows);
   measure_pipe<Pipe::ldmatrix_trans, 8>(rows);
+}
+
+void measure_beside_products(std::ostream& rows) {
+  measure_beside<Pipe::ex2>(rows), measure_beside<Pipe::fma>(rows), measure_beside<Pipe::add>(rows);
+  measure_beside<Pipe::max>(rows), measure_beside<Pipe::select>(rows), measure_beside<Pipe::pack>(rows);
+  measure_beside<Pipe::shuffle>(rows);
 }
 
 void measure_wgmma(std::ostream& rows) {

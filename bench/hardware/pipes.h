@@ -8,6 +8,9 @@ namespace attest::hardware {
 /// Rows: kind, warps a scheduler, cycles a warp instruction of a scheduler, chains of it that do not wait for each
 /// other (1: latency).
 void measure_pipes(std::ostream& rows);
+/// Rows: kind, whose wgmma runs beside a warpgroup's instructions, cycles a warp instruction of a scheduler, and how
+/// long the products took from 500 cycles before the instructions (they must outlast these).
+void measure_beside_products(std::ostream& rows);
 /// Rows: columns of the product, A's place, warpgroups, products in a row, cycles from the first's issue to the end.
 void measure_wgmma(std::ostream& rows);
 /// Rows: how, bytes of a tile, stages, SMs, source, cycles a tile and their standard deviation over tiles and SMs.

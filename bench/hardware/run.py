@@ -22,7 +22,9 @@ METRICS = [
     "l1tex__m_l1tex2xbar_write_bytes.sum",
     "sm__cycles_elapsed.max",
 ]
-WITHOUT_COUNTERS = {"sm_places", "page_places", "dispatch", "pipes", "wgmma", "step", "step_moments", "copy", "drift"}
+WITHOUT_COUNTERS = {"sm_places", "page_places", "dispatch", "pipes", "beside", "wgmma", "step", "step_moments", "copy"}
+# many rows a launch: OUT/NAME_counters.csv has a row for each launch
+OF_LAUNCHES = {"drift": ["lts__t_sectors_srcunit_tex_op_read.sum", "l1tex__m_xbar2l1tex_read_bytes.sum"]}
 
 
 def profile(command: list[str], kernels: str, metrics: list[str], log: pathlib.Path) -> list[list[str]]:
@@ -43,6 +45,11 @@ def main() -> int:
         began = time.time()
         if name in WITHOUT_COUNTERS:
             subprocess.run([probe, str(out), name], check=True)
+            counters = None
+        elif name in OF_LAUNCHES:
+            of_launches = profile([probe, str(out), name], "^probe_", OF_LAUNCHES[name], out / f"{name}.ncu.csv")
+            with open(out / f"{name}_counters.csv", "w", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows([OF_LAUNCHES[name], *of_launches])
             counters = None
         else:
             counters = profile([probe, str(out), name], "^probe_", METRICS, out / f"{name}.ncu.csv")

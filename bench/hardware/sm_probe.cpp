@@ -38,13 +38,16 @@ struct Experiment {
 
 const Experiment experiments[] = {
     {"pipes", "kind,warps_a_scheduler,chains,cycles", measure_pipes},
+    {"beside", "kind,products,cycles,products_cycles", measure_beside_products},
     {"wgmma", "columns,a,warpgroups,products,cycles", measure_wgmma},
     {"step", "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,cycles", measure_steps},
     {"step_moments",
      "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,warpgroup,tile,issued,scores,exponentials,output,end",
      measure_moments},
     {"copy", "kind,bytes,stages,sms,source,cycles,deviation", measure_copies},
-    {"drift", "matrix,share,source,repeat,cta,sm,gpc,mhz,tile,asked,ended", measure_drift},
+    {"drift",
+     "matrix,tile_n,headdim,warpgroups,turns,share,source,keys_a_query,repeat,cta,sm,gpc,mhz,tile,asked,asked_v,ended",
+     measure_drift},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };
 

@@ -92,6 +92,13 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
     uses.push_back({field, {"ctas_per_sm", "cycles", "time_us"}});
   for (const auto* field : {"kernel_launch_cycles", "cta_launch_cycles"})
     uses.push_back({field, {"cycles", "time_us"}});
+  const bool wgmma = r.plan.matrix_kind == MatrixKind::wgmma;
+  if (wgmma)
+    for (const auto* field : {"alu_instruction_cycles", "fma_instruction_cycles", "wgmma_latency_cycles",
+                              "alu_beside_wgmma", "fma_beside_wgmma", "exp_beside_wgmma", "bulk_prologue_cycles"})
+      uses.push_back({field, {"cycles", "time_us"}});
+  uses.push_back({step_deviation_field(r.plan), {"l2_read_bytes"}});
+  uses.push_back({"gpc_clock_deviation", {"l2_read_bytes"}});
   if (reads_again)
     for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpcs"})
       uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
@@ -202,7 +209,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   // the kernel that combines splits waits for the first one, then for L2
   const double combine_seconds =
       plan.num_splits == 1 ? 0 : device.launch_overhead_seconds + r.walk.partial_bytes / device.l2_bytes_per_second;
-  r.cycles = combine_seconds * device.sm_clock_hz + (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles) +
+  r.cycles = combine_seconds * device.sm_clock_hz +
+             (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles + cycles_around_ctas(plan, device)) +
              std::max(r.walk.cycles, std::max(dram_seconds, l2_seconds) * device.sm_clock_hz);
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(r, demand);

@@ -17,20 +17,12 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
   return plan.element_bytes == 4 ? device.fp32_fma_per_clock : device.mma_sync_fma_per_clock_16bit;
 }
 
-// Measured on an H200 (docs/results/h200-sm.md), cycles a warp instruction of a scheduler, all from independent chains:
-// maxima, selections and packing go through one pipe (pipes.csv: max, select, pack), sums and products through another.
-constexpr double alu_cycles = 2.25, fma_cycles = 1.28;
-// From a product's issue to its warpgroup seeing it, beyond the tensor pipe's time (step_moments.csv, headdim 64).
-constexpr double product_latency = 128;
-// What a 64 x N softmax takes alone beyond its pipes' times: shuffles, dependent scales (step.csv, softmax alone: 145
-// at N = 128 and 176), less the 60 instructions of that loop that are counted in loop_instructions().
+// Of an H200's loops (docs/results/h200-sm.md). What a 64 x N softmax takes alone beyond its pipes' times: shuffles,
+// dependent scales (step.csv, softmax alone: 145 at N = 128 and 176), less the 60 instructions of that loop that are
+// counted in loop_instructions().
 constexpr double softmax_latency = 145 - 60;
 // Storing P costs 4 cycles for 8 columns and a fence (step.csv, 192 x 64 alone).
 constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
-// By how much of the time that products run beside them other instructions take longer: the registers' ports, which
-// accumulators take. From the 35 whole steps of step.csv, those one after the other among them; the 13 overlapped ones
-// alone, which StepTime.KeyTilesOfWarpgroupsAsMeasured prints, would have 0.34. No kernel's counter is in it.
-constexpr double slowed_by_products = 0.22;
 
 }  // namespace
 
@@ -82,10 +74,12 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
             (fp32_issue + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
 
   const double pipe_width = std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
-  d.maxima = alu_cycles * pipe_width * (elements + 4 + masks);
-  d.sums = fma_cycles * pipe_width * (elements + 2 + modified);  // the scores' own product is hidden under exponentials
-  d.packing = alu_cycles * pipe_width * packs;
-  d.rescaling = fma_cycles * pipe_width * (outputs + 2);
+  const double alu = device.alu_instruction_cycles * pipe_width, fma_pipe = device.fma_instruction_cycles * pipe_width;
+  d.maxima = alu * (elements + 4 + masks);
+  d.sums = fma_pipe * (elements + 2 + modified);  // the scores' own product is hidden under exponentials
+  d.packing = alu * packs;
+  d.rescaling = fma_pipe * (outputs + 2);
+  d.epilogue = fma_pipe * outputs + alu * outputs / 2;
   d.fixed = softmax_latency + loop_instructions(plan) + 2.0 * spill_words;
   if (plan.p_in_smem) d.fixed += p_store_cycles * elements + p_fence_cycles;
   return d;
@@ -95,7 +89,8 @@ namespace {
 
 /// A key tile of warpgroups whose scores are issued together with O += P V of the tile before: a warpgroup waits for
 /// its scores, then its softmax runs beside its own product and the others'. Residences at a pipe grow by what the
-/// other warpgroups keep it busy; the cycle is their fixed point.
+/// other warpgroups keep it busy; the cycle is their fixed point. Products beside them make a warpgroup's instructions
+/// wait for the registers, which accumulators take, but keep no pipe busy.
 double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   const double warps = ctas * plan.num_warps;
   const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
@@ -103,17 +98,21 @@ double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const D
   const double headdim = plan.columns(Operand::q), headdim_v = plan.columns(Operand::v);
   const double scores = d.tensor * headdim / (headdim + headdim_v), output = d.tensor - scores;
   const double alu = d.maxima + d.packing, fma = d.sums + d.rescaling;
+  const double alu_waits = device.alu_beside_wgmma - 1, fma_waits = device.fma_beside_wgmma - 1;
+  const double exp_waits = device.exp_beside_wgmma - 1;
   const auto once_round = [&](double cycle) {
     const auto residence = [&](double demand, double of_pipe) {
       return demand / (1 - std::min(others * of_pipe / cycle, 1 - 1e-6));
     };
-    const double until_scores = residence(scores, d.tensor) + product_latency;
+    const double until_scores = residence(scores, d.tensor) + device.wgmma_latency_cycles;
     const double until_output = residence(output, d.tensor);
     const double exponentials = residence(d.exp, d.exp) + residence(d.maxima, alu) + residence(d.sums, fma);
     const double tail = residence(d.packing, alu) + residence(d.rescaling, fma) + d.fixed;
     const double own = exponentials + tail;
-    const double beside = std::min(own, output + others * d.tensor * std::min(1.0, own / cycle));
-    return until_scores + std::max(exponentials + slowed_by_products * beside, until_output) + tail;
+    const double beside = std::min(own, output + others * d.tensor * std::min(1.0, own / cycle)) / own;
+    const double waits = exp_waits * d.exp + alu_waits * d.maxima + fma_waits * d.sums;
+    const double tail_waits = alu_waits * d.packing + fma_waits * d.rescaling;
+    return until_scores + std::max(exponentials + beside * waits, until_output) + tail + beside * tail_waits;
   };
   double low = std::max({of_scheduler * d.tensor, of_scheduler * d.exp, of_scheduler * alu, of_scheduler * fma,
                          (d.smem + d.operands) * warps, 1.0});
@@ -157,18 +156,50 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   return high;
 }
 
+namespace {
+
+/// An SM's share of what L2 delivers in a clock.
+double l2_bytes_per_clock(const DeviceSpec& device) {
+  return device.l2_bytes_per_second / device.sm_clock_hz / static_cast<double>(device.num_sms);
+}
+
+/// Until a CTA's first copy, for that copy, and for its last O to leave.
+double around_cta(const KernelPlan& plan, const DeviceSpec& device) {
+  const double first_keys =
+      device.dram_latency_cycles + device.l2_latency_cycles + plan.tile_bytes(Operand::k) / l2_bytes_per_clock(device);
+  const double last_output = device.l2_latency_cycles + plan.tile_bytes(Operand::o) / l2_bytes_per_clock(device);
+  return device.bulk_prologue_cycles + first_keys + last_output;
+}
+
+}  // namespace
+
 double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device) {
   // A producer has the next tile's Q and K on their way in time; but its first scores and softmax, and its last
-  // products, have nothing of their own warp to run under.
-  const double launch = plan.persistence == Persistence::none ? device.cta_launch_cycles : 0;
-  if (plan.producer_warps > 0) return launch + d.tensor + d.exp + d.issue;
-  // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue scales, packs, stages and stores
-  // O.
+  // products, have nothing of their own warpgroup to run under.
+  double launch = plan.persistence == Persistence::none ? device.cta_launch_cycles : 0;
+  if (plan.producer_warps > 0) {
+    if (plan.persistence == Persistence::none) launch += around_cta(plan, device);
+    const double softmax = d.exp + d.maxima + d.sums + d.packing + d.rescaling + d.fixed;
+    return launch + d.tensor + 2 * device.wgmma_latency_cycles + softmax + d.epilogue;
+  }
+  // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue stores O.
   const double copied = plan.tile_bytes(Operand::q) + plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::o);
-  const double l2_bytes_per_clock =
-      device.l2_bytes_per_second / device.sm_clock_hz / static_cast<double>(device.num_sms);
-  const double outputs = plan.rows_per_warp() * plan.columns(Operand::o) / 32.0;
-  return launch + device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock + 3 * outputs;
+  return launch + device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock(device) +
+         d.epilogue;
+}
+
+double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {
+  return plan.producer_warps == 0 || plan.persistence == Persistence::none ? 0 : around_cta(plan, device);
+}
+
+std::string_view step_deviation_field(const KernelPlan& plan) {
+  if (plan.matrix_kind != MatrixKind::wgmma) return "step_deviation_mma_sync";
+  return plan.num_warps <= 8 ? "step_deviation_wgmma" : "step_deviation_wgmma_3";
+}
+
+double step_deviation(const KernelPlan& plan, const DeviceSpec& device) {
+  if (plan.matrix_kind != MatrixKind::wgmma) return device.step_deviation_mma_sync;
+  return plan.num_warps <= 8 ? device.step_deviation_wgmma : device.step_deviation_wgmma_3;
 }
 
 }  // namespace attest

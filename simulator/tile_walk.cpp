@@ -1,8 +1,10 @@
 #include "attest/simulator/tile_walk.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "attest/simulator/step_time.h"
 #include "event_queue.h"
 #include "traffic.h"
 
@@ -39,10 +41,10 @@ class Walk {
   std::int64_t next_task(Slot& slot);
   void follow();
   void record(const TimelineEvent& event);
-  double noise() {  // uniform with the standard deviation asked for
+  double noise() {  // uniform with a standard deviation of 1
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
     const double u = static_cast<double>(state_ >> 11) * 0x1p-53;
-    return 1 + options_.noise * 3.4641016151377544 * (u - 0.5);
+    return 3.4641016151377544 * (u - 0.5);
   }
 
   const Grid grid_;
@@ -128,6 +130,9 @@ void Walk::simulate() {
     ++active[static_cast<std::size_t>(slot.sm)];
     events.set(i, 0);
   }
+  const double deviation = options_.noise * step_deviation(plan_, device_);
+  std::vector<double> slower(static_cast<std::size_t>(device_.gpcs));  // GPCs have clocks of their own
+  for (double& gpc : slower) gpc = 1 + device_.gpc_clock_deviation * noise();
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
@@ -146,28 +151,31 @@ void Walk::simulate() {
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
       for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
       tile = slot.walk.tile(slot.position - 1);
-      cycles = tiles * options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] * noise();
+      cycles = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] *
+               (tiles + deviation * std::sqrt(tiles) * noise());
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
-      end_ = std::max(end_, now + cycles);
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
       if (leaves) {
         --active[static_cast<std::size_t>(slot.sm)];
-        busy_ += now + cycles;
       } else {
         start(slot, task);
         steady_cycles_ = now;
         steady_tiles_ = static_cast<double>(traffic_.count().key_tiles) - in_flight;
       }
     }
+    cycles *= slower[static_cast<std::size_t>(slot.gpc)];
     record(
         {kind, slot.sm, index / (sms / plan_.cluster), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
-    if (leaves)
+    if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
+    if (leaves) {
+      busy_ += now + cycles;
       events.remove(index);
-    else
+    } else {
       events.set(index, now + cycles);
+    }
   }
 }
 

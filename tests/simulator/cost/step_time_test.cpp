@@ -71,6 +71,40 @@ TEST(StepTime, InstructionsThatAPlanImplies) {
   EXPECT_NEAR(more(plan, 0, 7), 14, 1e-9);
 }
 
+KernelPlan warpgroups(int n) {
+  KernelPlan plan = warps(4 * n);
+  plan.matrix_kind = MatrixKind::wgmma;
+  plan.producer_warps = 1;
+  plan.persistence = Persistence::static_stride;
+  return plan;
+}
+
+// Products of another warpgroup make instructions of each pipe wait; a warpgroup's own scores are done before them.
+TEST(StepTime, InstructionsWaitBesideProducts) {
+  const StepDemand demand{500, 300, 0, 0, 0, 200, 100, 80, 60, 50};
+  for (double DeviceSpec::*wait :
+       {&DeviceSpec::alu_beside_wgmma, &DeviceSpec::fma_beside_wgmma, &DeviceSpec::exp_beside_wgmma}) {
+    DeviceSpec device = load_device("h200");
+    const double before = cycles_per_key_tile(demand, warpgroups(2), device, 1);
+    device.*wait += 0.5;
+    EXPECT_GT(cycles_per_key_tile(demand, warpgroups(2), device, 1), before + 20);
+    EXPECT_LT(cycles_per_key_tile(demand, warpgroups(2), device, 1), before + 0.5 * 310);
+  }
+}
+
+// FA3's CTAs set up barriers and descriptors once; CTAs of a plain grid each do.
+TEST(StepTime, APersistentProducerStartsOnce) {
+  const DeviceSpec device = load_device("h200");
+  const StepDemand demand{500, 300, 0, 0, 0, 200, 100, 80, 60, 50};
+  KernelPlan plan = warpgroups(2);
+  const double once = cycles_around_ctas(plan, device), each = cycles_per_cta(demand, plan, device);
+  EXPECT_GT(once, device.bulk_prologue_cycles + device.dram_latency_cycles + device.l2_latency_cycles);
+  plan.persistence = Persistence::none;
+  EXPECT_EQ(cycles_around_ctas(plan, device), 0);
+  EXPECT_DOUBLE_EQ(cycles_per_cta(demand, plan, device), each + once + device.cta_launch_cycles);
+  EXPECT_EQ(cycles_around_ctas(warps(4), device), 0);
+}
+
 /// docs/results/h200-sm/step.csv, overlapped and not in turns: cycles of a key tile. `instructions` of the benchmark's
 /// loop that are no arithmetic on scores or O, from its SASS; they are twice those of the kernels that the model knows.
 struct MeasuredStep {

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "attest/plan/catalog.h"
+#include "attest/simulator/report.h"
 
 namespace attest {
 namespace {
@@ -92,7 +94,8 @@ TEST(TileWalk, MoreKeysCostMore) {
 }
 
 TEST(TileWalk, WavesAreWhole) {
-  const DeviceSpec device = load_device("h100");
+  DeviceSpec device = load_device("h100");
+  device.gpc_clock_deviation = 0;
   TileWalkOptions options = times();
   options.noise = 0;
   const auto cycles = [&](std::int64_t batch) {
@@ -102,6 +105,33 @@ TEST(TileWalk, WavesAreWhole) {
   EXPECT_DOUBLE_EQ(cycles(1), 7000);
   EXPECT_DOUBLE_EQ(cycles(132), 7000);
   EXPECT_DOUBLE_EQ(cycles(133), 14000);
+}
+
+TEST(TileWalk, TheSlowestClockOfTheGpcsEndsLast) {
+  DeviceSpec device = load_device("h100");
+  TileWalkOptions options = times();
+  options.noise = 0;
+  device.gpc_clock_deviation = 0.01;
+  const Case c = case_of(132, 1, 1, 128, 64);
+  const double cycles = walk_tiles(c, plan_for(c), device, 1, options).cycles;
+  EXPECT_GT(cycles, 7000 * 1.003);  // of eight clocks some are slow
+  EXPECT_LE(cycles, 7000 * (1 + 0.01 * std::sqrt(3)));
+}
+
+// Two kernels whose key tiles take as long: CTAs of the one with more warpgroups drift apart sooner, and merge less.
+TEST(TileWalk, CtasDriftApartAsTheirMatrixInstructionsDo) {
+  DeviceSpec device = load_device("h200");
+  const Case c = case_of(1, 32, 32, 4096, 64);
+  const auto l2_share = [&](int warps) {
+    KernelPlan plan = plan_named("fa3", c, device);
+    plan.num_warps = warps, plan.tile_m = 16 * warps;
+    const TileWalk w = walk_tiles(c, plan, device, 1, times());
+    return w.l2_read_bytes / w.sm_read_bytes;
+  };
+  const double two = l2_share(8), three = l2_share(12);
+  EXPECT_GT(three, two + 0.02);
+  device.step_deviation_wgmma_3 = device.step_deviation_wgmma;
+  EXPECT_LT(l2_share(12), three - 0.02);
 }
 
 TEST(TileWalk, CausalHalvesTheTiles) {

@@ -52,6 +52,16 @@ struct DeviceSpec {
   double wgmma_fma_per_clock_8bit = 0;
   double fp32_fma_per_clock = 0;
   double exp_per_clock = 0;
+  // cycles a warp instruction of a scheduler: maxima, selections and packing go through one pipe, sums and products
+  // through another; and from a wgmma's issue to its warpgroup seeing it, beyond the tensor pipe's time
+  double alu_instruction_cycles = 0, fma_instruction_cycles = 0, wgmma_latency_cycles = 0;
+  // how many times as long they, and exponentials, take while wgmma multiplies for another warpgroup
+  double alu_beside_wgmma = 1, fma_beside_wgmma = 1, exp_beside_wgmma = 1;
+
+  // ---- how far CTAs drift apart: standard deviations, as fractions
+  // of a key tile's time where it is a random walk, by mma.sync, by one or two warpgroups of wgmma and by more
+  double step_deviation_mma_sync = 0, step_deviation_wgmma = 0, step_deviation_wgmma_3 = 0;
+  double gpc_clock_deviation = 0;  // of the GPCs' clocks
 
   // ---- L2 and DRAM
   std::int64_t l2_bytes = 0;
@@ -68,6 +78,7 @@ struct DeviceSpec {
   // ---- launches
   double kernel_launch_cycles = 0;  // of a kernel, around all that its CTAs do
   double cta_launch_cycles = 0;     // from a CTA's end to the start of the one that takes its place
+  double bulk_prologue_cycles = 0;  // from the start of a CTA with a producer to its first copy
 
   // ---- cube and vector cores
   std::int64_t num_cube_cores = 0, num_vector_cores = 0;  // vector cores are a multiple of cube cores

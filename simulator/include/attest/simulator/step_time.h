@@ -5,6 +5,8 @@
 // softmax. With processor sharing at each resource, mean value analysis gives the time of a cycle from the demands and
 // the number of warps alone.
 #pragma once
+#include <string_view>
+
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/counts.h"
 #include "attest/simulator/device.h"
@@ -21,6 +23,7 @@ struct StepDemand {
   /// Of a warpgroup's softmax, for products that run beside it: cycles of the pipes for maxima and masks, for sums,
   /// for packing, for rescaling O; and what waits or is counted in none of them.
   double maxima = 0, sums = 0, packing = 0, rescaling = 0, fixed = 0;
+  double epilogue = 0;  // once a query tile: O is divided and packed
 };
 
 /// Instructions of a warpgroup's key tile that are no arithmetic on scores or O, as FlashAttention 3's loops have them.
@@ -32,7 +35,16 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
 /// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
 double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
-/// Cycles that a CTA spends once, at its start and end: Q and the first K arrive, O leaves.
+/// Cycles that a CTA spends once, or a persistent one for each query tile, at its start and end: Q and the first K
+/// arrive, or the first scores and the last products run with nothing beside them; O is made ready.
 double cycles_per_cta(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device);
+
+/// Cycles of a persistent CTA with a producer that none of its query tiles has: until its first copy, for that copy,
+/// and for the last O to leave.
+double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
+
+/// How much a key tile's time varies from one to the next, as a fraction, and the device's field that says it.
+double step_deviation(const KernelPlan& plan, const DeviceSpec& device);
+std::string_view step_deviation_field(const KernelPlan& plan);
 
 }  // namespace attest

@@ -15,8 +15,8 @@ struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
   std::vector<double> cycles_per_key_tile;
   double cycles_per_cta = 0;
-  /// How much a key tile's time varies, as a fraction: mma.sync's on an H200; wgmma has 0.003 to 0.013 at headdim 128.
-  double noise = 0.03;
+  /// How much a key tile's time varies, in the device's deviation of a step.
+  double noise = 1;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

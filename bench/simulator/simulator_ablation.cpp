@@ -43,7 +43,11 @@ const Variant variants[] = {
     {"half the noise", [](Call& c) { c.options.noise /= 2; }},
     {"twice the noise", [](Call& c) { c.options.noise *= 2; }},
     {"four times the noise", [](Call& c) { c.options.noise *= 4; }},
+    {"one clock for all GPCs", [](Call& c) { c.device.gpc_clock_deviation = 0; }},
     {"requests never merge", [](Call& c) { c.device.gpcs = c.device.num_sms; }},
+    {"no waits beside products",
+     [](Call& c) { c.device.alu_beside_wgmma = c.device.fma_beside_wgmma = c.device.exp_beside_wgmma = 1; }},
+    {"no prologue of producers", [](Call& c) { c.device.bulk_prologue_cycles = 0; }},
     {"no launch", [](Call& c) { c.device.kernel_launch_cycles = c.device.cta_launch_cycles = 0; }},
 };
 

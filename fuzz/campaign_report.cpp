@@ -8,6 +8,15 @@
 namespace attest {
 namespace {
 
+// As a shell takes it for one word: a plug-in's path may have a space.
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 // Every status that a failing case can have, so that what was looked for and not found is seen too.
 std::string failed_by_status(const Tally& tally) {
   std::vector<std::string> parts;
@@ -133,7 +142,7 @@ std::string describe(const Verdict& v) {
 }
 
 std::string repro_line(std::string_view kernel, std::string_view property, const Case& c) {
-  return fmt::format("attest check --kernel {} --property {} {}", kernel, property, command_line(c));
+  return fmt::format("attest check --kernel {} --property {} {}", shell_word(kernel), property, command_line(c));
 }
 
 }  // namespace attest

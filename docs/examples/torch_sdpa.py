@@ -62,11 +62,6 @@ def register(name, backend, dtypes, features, **more):
                   description=f"torch {torch.__version__} sdpa, {name} backend", **more)(forward)
 
 
-def normalised_first(problem, numerics):
-    """The math backend divides the weights by their sum before P V: exp, sum and quotient are each rounded."""
-    numerics.u_P = 2.0**-22
-
-
 def positive(supports):
     """Looks past what is known: with a scale of 0 or less the flash and cudnn backends give NaN."""
     return lambda problem: "softmax_scale: not above 0" if problem.softmax_scale <= 0 else supports(problem)
@@ -81,4 +76,4 @@ register("flash_positive", SDPBackend.FLASH_ATTENTION, HALF, ["gqa"], supports=p
 register("efficient", SDPBackend.EFFICIENT_ATTENTION, HALF + ["fp32"], ["headdim_v"], supports=efficient)
 register("cudnn", SDPBackend.CUDNN_ATTENTION, HALF, ["gqa", "headdim_v"], supports=cudnn)
 register("cudnn_positive", SDPBackend.CUDNN_ATTENTION, HALF, ["gqa", "headdim_v"], supports=positive(cudnn))
-register("math", SDPBackend.MATH, HALF + ["fp32"], ["gqa", "headdim_v"], arithmetic="fp32", numerics=normalised_first)
+register("math", SDPBackend.MATH, HALF + ["fp32"], ["gqa", "headdim_v"], arithmetic="fp32")

@@ -48,6 +48,11 @@ TEST(Examples, ThePlanIsWhatTheKernelTells) {
   EXPECT_THROW(inspect_plan(program, EXAMPLES "/libexample_cpp.so", c), InvalidInput) << "it refuses fp32";
 }
 
+TEST(Examples, ALineToPasteTakesAnyPath) {
+  EXPECT_THAT(repro_line("./lib.so:tile=8", "mask", {}), HasSubstr("--kernel ./lib.so:tile=8 --property mask"));
+  EXPECT_THAT(repro_line("./it's mine.so", "mask", {}), HasSubstr(R"(--kernel './it'\''s mine.so' --property)"));
+}
+
 TEST(Examples, TheRecordIsWhatTheSourceSays) {
   const Capability c = inspect_capability(program, EXAMPLES "/libexample_c.so");
   EXPECT_EQ(c.name, "plain-c");

@@ -58,6 +58,7 @@ def bad_question(problem):
 
 
 register("asked_badly", supports=bad_question)(nothing)
+register("rounds_badly", numerics=lambda problem, numerics: setattr(numerics, "chain", 0))(nothing)
 register("refuses", supports=lambda problem: f"batch: {problem.batch} is not to my liking")(nothing)
 attest.kernel("unknown_dtype", dtypes=["fp64"])(nothing)
 attest.kernel("no_base", dtypes=["fp32"], lse_base=1)(nothing)

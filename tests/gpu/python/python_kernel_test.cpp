@@ -78,7 +78,8 @@ TEST_F(Python, WhatDoesWrongIsAFinding) {
                                               {"exits", exit_kernel_crashed, "python ended with exit status 0"},
                                               {"hangs", exit_kernel_crashed, "no end after 1 s"},
                                               {"asked_badly", exit_kernel_crashed, "no_such_field"},
-                                              {"refuses", exit_unsupported, "batch: 1 is not to my liking"},
+                                              {"rounds_badly", exit_kernel_crashed, "numerics.chain: 0 is outside 1 to"},
+        {"refuses", exit_unsupported, "batch: 1 is not to my liking"},
                                               {"chatters", exit_kernel_wrong, "unwritten"},
                                               {"out_of_bounds", exit_kernel_wrong, "out_of_bounds"},
                                               {"far_away", exit_kernel_wrong, "unwritten"}}) {

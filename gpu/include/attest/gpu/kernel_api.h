@@ -55,65 +55,67 @@ enum attest_device {
   ATTEST_DEVICE_CUDA = 1 /* tensors, lists and workspace are in memory of the current CUDA device */
 };
 
-enum attest_dtype { /* O, dO and gradients have the inputs' dtype, bf16 beside 8-bit inputs. LSE and lists are fp32 */
-                    ATTEST_FP16 = 0,
-                    ATTEST_BF16 = 1,
-                    ATTEST_FP32 = 2,
-                    ATTEST_FP8_E4M3 = 3, /* OCP's: no infinities, largest 448 */
-                    ATTEST_FP8_E5M2 = 4
+/* O, dO and gradients have the inputs' dtype, bf16 beside 8-bit inputs; LSE and lists of numbers are fp32. 8 bits are
+ * OCP's: e4m3 without infinities, largest 448. */
+enum attest_dtype { ATTEST_FP16 = 0, ATTEST_BF16 = 1, ATTEST_FP32 = 2, ATTEST_FP8_E4M3 = 3, ATTEST_FP8_E5M2 = 4 };
+
+/* Query i sees keys j <= i + offset, of windows and ALiBi too: offset = keys - queries of the batch entry at the bottom
+ * right, 0 at the top left. */
+enum attest_causal { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_BOTTOM_RIGHT = 1, ATTEST_CAUSAL_TOP_LEFT = 2 };
+
+/* Along which of batch, heads, queries and keys a dense bias varies; it is shared (stride 0) along the others. */
+enum attest_bias {
+  ATTEST_BIAS_NONE = 0,
+  ATTEST_BIAS_BHQK = 1,
+  ATTEST_BIAS_HQK = 2,
+  ATTEST_BIAS_BQK = 3,
+  ATTEST_BIAS_QK = 4
 };
 
-enum attest_causal { /* query i sees keys j <= i + offset, offset = 0 or keys - queries of the batch entry */
-                     ATTEST_CAUSAL_NONE = 0,
-                     ATTEST_CAUSAL_BOTTOM_RIGHT = 1, /* offset = keys - queries, of windows and ALiBi too */
-                     ATTEST_CAUSAL_TOP_LEFT = 2      /* offset = 0, of windows and ALiBi too */
+/* Bits. Gradients are dQ, dK, dV, and dsink and dbias where the kernel takes a sink and a bias. */
+enum attest_channel { ATTEST_CHANNEL_O = 1, ATTEST_CHANNEL_LSE = 2, ATTEST_CHANNEL_GRADIENTS = 4 };
+
+/* Bits: what a problem may ask for beyond plain attention. */
+enum attest_feature {
+  /* nheads_k < nheads: query head h reads key head h / (nheads / nheads_k) */
+  ATTEST_FEATURE_GQA = 1,
+  /* headdim_v != headdim */
+  ATTEST_FEATURE_VALUE_DIM = 2,
+  ATTEST_FEATURE_WINDOW = 4,
+  ATTEST_FEATURE_PREFIX = 8,
+  ATTEST_FEATURE_DOCUMENTS = 16,
+  ATTEST_FEATURE_SOFTCAP = 32,
+  ATTEST_FEATURE_ALIBI = 64,
+  ATTEST_FEATURE_SINK = 128,
+  ATTEST_FEATURE_BIAS = 256,
+  /* packed sequences, cu_seqlens */
+  ATTEST_FEATURE_VARLEN = 512,
+  ATTEST_FEATURE_SEQUSED_K = 1024,
+  ATTEST_FEATURE_PAGED = 2048,
+  /* num_splits > 1 */
+  ATTEST_FEATURE_SPLITS = 4096
 };
 
-enum attest_bias { /* along what a dense bias varies; it is shared (stride 0) along the others */
-                   ATTEST_BIAS_NONE = 0,
-                   ATTEST_BIAS_BHQK = 1,
-                   ATTEST_BIAS_HQK = 2,
-                   ATTEST_BIAS_BQK = 3,
-                   ATTEST_BIAS_QK = 4
+/* Bits: what holds bit for bit, and is held to it; anything else holds within the error budget. */
+enum attest_bitwise {
+  /* a batch gives its members */
+  ATTEST_BITWISE_BATCH = 1,
+  /* GQA gives MHA with repeated heads */
+  ATTEST_BITWISE_GQA = 2,
+  /* the same values in other strides, packed or in pages */
+  ATTEST_BITWISE_LAYOUT = 4,
+  /* the same call again; of gradients only where the problem is deterministic */
+  ATTEST_BITWISE_REPEAT = 8
 };
 
-enum attest_channel { /* bits */
-                      ATTEST_CHANNEL_O = 1,
-                      ATTEST_CHANNEL_LSE = 2,
-                      ATTEST_CHANNEL_GRADIENTS =
-                          4 /* dQ, dK, dV, and dsink and dbias where the kernel takes a sink and a bias */
-};
-
-enum attest_feature { /* bits: what a problem may ask for beyond plain attention */
-                      ATTEST_FEATURE_GQA =
-                          1, /* nheads_k < nheads: query head h reads key head h / (nheads / nheads_k) */
-                      ATTEST_FEATURE_VALUE_DIM = 2 /* headdim_v != headdim */,
-                      ATTEST_FEATURE_WINDOW = 4,
-                      ATTEST_FEATURE_PREFIX = 8,
-                      ATTEST_FEATURE_DOCUMENTS = 16,
-                      ATTEST_FEATURE_SOFTCAP = 32,
-                      ATTEST_FEATURE_ALIBI = 64,
-                      ATTEST_FEATURE_SINK = 128,
-                      ATTEST_FEATURE_BIAS = 256,
-                      ATTEST_FEATURE_VARLEN = 512, /* packed sequences, cu_seqlens */
-                      ATTEST_FEATURE_SEQUSED_K = 1024,
-                      ATTEST_FEATURE_PAGED = 2048,
-                      ATTEST_FEATURE_SPLITS = 4096 /* num_splits > 1 */
-};
-
-enum attest_bitwise { /* bits: what holds bit for bit, and is held to it; else within the error budget */
-                      ATTEST_BITWISE_BATCH = 1,  /* a batch gives its members */
-                      ATTEST_BITWISE_GQA = 2,    /* GQA gives MHA with repeated heads */
-                      ATTEST_BITWISE_LAYOUT = 4, /* the same values in other strides, packed or in pages */
-                      ATTEST_BITWISE_REPEAT =
-                          8 /* the same call again; of gradients only where the problem is deterministic */
-};
-
-enum attest_arithmetic { /* where the kernel rounds, by the name of a scheme; numerics() changes single fields */
-                         ATTEST_ARITHMETIC_FLASH =
-                             0, /* S and sums in fp32, P rounded to the inputs' dtype before P V, a running maximum */
-                         ATTEST_ARITHMETIC_UNFUSED = 1, /* S rounded to the inputs' dtype too, one maximum a row */
-                         ATTEST_ARITHMETIC_FP32 = 2     /* everything in fp32 but inputs and outputs: plain loops */
+/* Where the kernel rounds, by the name of a scheme; numerics() changes single fields. */
+enum attest_arithmetic {
+  /* S and sums in fp32, P rounded to the inputs' dtype before P V, a running maximum */
+  ATTEST_ARITHMETIC_FLASH = 0,
+  /* S rounded to the inputs' dtype too, one maximum a row */
+  ATTEST_ARITHMETIC_UNFUSED = 1,
+  /* everything in fp32 but inputs and outputs: plain loops */
+  ATTEST_ARITHMETIC_FP32 = 2
 };
 
 enum attest_pass { ATTEST_PASS_FORWARD = 0, ATTEST_PASS_BACKWARD = 1 };

@@ -29,3 +29,10 @@ run(${WORK_DIR}/elsewhere/bin/attest predict --device ${WORK_DIR}/elsewhere/shar
 if(NOT output MATCHES "NVIDIA A100")
   message(FATAL_ERROR "attest predict printed: ${output}")
 endif()
+
+# A plug-in as its author builds it, with what is installed and nothing else.
+run(${CC} -std=c11 -O2 -fPIC -shared -I ${WORK_DIR}/elsewhere/include ${PLUGIN} -o ${WORK_DIR}/libplugin.so -lm)
+run(${WORK_DIR}/elsewhere/bin/attest doctor --kernel ${WORK_DIR}/libplugin.so)
+if(NOT output MATCHES "record +right +plain-c on cpu" OR NOT EXISTS ${WORK_DIR}/elsewhere/share/attest/attest.py)
+  message(FATAL_ERROR "attest doctor printed: ${output}")
+endif()

@@ -75,23 +75,25 @@ struct Entry {
   }
 };
 
-/// Bulk copies move whole boxes, others the rows and columns that exist.
+/// Bulk copies move whole boxes, others the rows and columns that exist. Packed heads take a query's rows in turn.
 Expected expected_counts(const Problem& p, const KernelPlan& plan, const std::vector<Entry>& entries) {
   Expected e;
   const bool boxes = plan.copy_kind == CopyKind::tma;
+  const std::int64_t pack = plan.packed_heads, heads = p.nheads / pack;
   const auto row_bytes = [&](Operand x) {
     return std::int64_t{boxes ? plan.columns(x) : plan.valid_columns(x)} * plan.element_bytes;
   };
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const std::int64_t queries = queries_of(p, b), keys = keys_of(p, b);
     const Entry& entry = entries[static_cast<std::size_t>(b)];
-    for (std::int64_t row0 = 0; row0 < queries; row0 += plan.tile_m) {
-      const std::int64_t rows = std::min<std::int64_t>(plan.tile_m, queries - row0);
+    for (std::int64_t row0 = 0; row0 < queries * pack; row0 += plan.tile_m) {
+      const std::int64_t rows = std::min<std::int64_t>(plan.tile_m, queries * pack - row0);
+      const std::int64_t query0 = row0 / pack, num_queries = (row0 + rows - 1) / pack + 1 - query0;
       std::int64_t tiles = 0, key_rows = 0;
       for (std::int64_t key0 = 0; key0 < keys; key0 += plan.tile_n) {
         const std::int64_t in_tile = std::min<std::int64_t>(plan.tile_n, keys - key0);
-        if (!entry.visits(row0, rows, key0, in_tile)) {
-          e.unseen_pairs += entry.sees(row0, rows, key0, in_tile, p, b);
+        if (!entry.visits(query0, num_queries, key0, in_tile)) {
+          e.unseen_pairs += entry.sees(query0, num_queries, key0, in_tile, p, b);
           continue;
         }
         ++tiles;
@@ -100,10 +102,10 @@ Expected expected_counts(const Problem& p, const KernelPlan& plan, const std::ve
       // every split with a share of the tiles reads the queries
       const std::int64_t share = std::max<std::int64_t>(1, (tiles + plan.num_splits - 1) / plan.num_splits);
       const std::int64_t readers = (tiles + share - 1) / share;
-      e.key_tiles += tiles * p.nheads;
-      e.q_bytes += readers * (boxes ? plan.tile_m : rows) * row_bytes(Operand::q) * p.nheads;
-      e.k_bytes += key_rows * row_bytes(Operand::k) * p.nheads;
-      e.v_bytes += key_rows * row_bytes(Operand::v) * p.nheads;
+      e.key_tiles += tiles * heads;
+      e.q_bytes += readers * (boxes ? plan.tile_m : rows) * row_bytes(Operand::q) * heads;
+      e.k_bytes += key_rows * row_bytes(Operand::k) * heads;
+      e.v_bytes += key_rows * row_bytes(Operand::v) * heads;
     }
   }
   e.exponentials = e.key_tiles * plan.tile_m * plan.tile_n;
@@ -123,7 +125,7 @@ Verdict counts(Trial& trial) {
   std::vector<Entry> entries;
   for (std::int64_t b = 0; b < c.problem.batch; ++b) entries.emplace_back(c.problem, b);
   for (const NamedPlan& named : named_plans) {
-    const KernelPlan plan = with_features(with_layout(named.make(c.problem, 232448), c), c);
+    const KernelPlan plan = with_features(with_layout(named.make(c, 232448), c), c);
     const Counts counted = count_case(c, plan);
     const Expected expected = expected_counts(c.problem, plan, entries);
     const auto see = [&](const char* what, std::int64_t count, std::int64_t truth) {

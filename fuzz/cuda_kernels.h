@@ -10,7 +10,8 @@
 
 namespace attest {
 
-inline constexpr std::string_view cuda_kernel_names[] = {"sm80", "unfused"};
+inline constexpr std::string_view cuda_kernel_names[] = {"sm80",         "sm80-no-swizzle", "sm80-sync-copies",
+                                                         "sm80-no-skip", "sm80-spill",      "unfused"};
 
 /// The table of one of these names, as a library's symbol gives it; null where this build has no CUDA.
 using KernelSymbol = const attest_kernel_api* (*)(std::uint32_t host_abi_version);

@@ -14,7 +14,8 @@ namespace {
 
 /// Where a head's rows of each operand lie, in bytes.
 struct HeadBytes {
-  std::array<std::int64_t, 4> row0{}, row_stride{};
+  std::array<std::int64_t, 4> row0{}, row_stride{}, head_stride{};
+  std::int64_t packed_heads = 1;  // whose rows alternate, of Q and O
 };
 
 /// Words of 4 bytes are in bank word % 32. Lanes take turns as 128 bytes allow, in their order; a turn takes as many
@@ -60,7 +61,9 @@ struct EnumeratingSink {
     std::set<std::int64_t> lines;
     for (std::size_t lane = 0; lane < 32; ++lane) {
       if ((a.active >> lane & 1) == 0) continue;
-      const std::int64_t first = head.row0[x] + a.row[lane] * head.row_stride[x] + a.byte[lane];
+      const std::int64_t pack = a.operand == Operand::q || a.operand == Operand::o ? head.packed_heads : 1;
+      const std::int64_t first = head.row0[x] + a.row[lane] / pack * head.row_stride[x] +
+                                 a.row[lane] % pack * head.head_stride[x] + a.byte[lane];
       for (std::int64_t byte = first; byte < first + a.bytes; ++byte) lines.insert(byte >> 7);
     }
     found.wavefronts += std::max<std::int64_t>(0, static_cast<std::int64_t>(lines.size()) - of_last_copy);
@@ -77,6 +80,7 @@ HeadBytes bytes_of_head(const Case& c, const KernelPlan& plan, std::int64_t b, s
   const Problem& p = c.problem;
   const std::int64_t key_head = head / (p.nheads / p.nheads_k);
   HeadBytes result;
+  result.packed_heads = plan.packed_heads;
   const auto place = [&](Operand x, std::int64_t rows, std::int64_t heads, std::int64_t columns, std::int64_t at,
                          const std::vector<std::int64_t>& packed) {
     std::int64_t rows_before = 0;
@@ -88,6 +92,7 @@ HeadBytes bytes_of_head(const Case& c, const KernelPlan& plan, std::int64_t b, s
     const auto i = static_cast<std::size_t>(x);
     result.row0[i] = (c.layout.base_offset + first + at * t.head_stride) * plan.bytes(x);
     result.row_stride[i] = t.row_stride * plan.bytes(x);
+    result.head_stride[i] = t.head_stride * plan.bytes(x);
   };
   place(Operand::q, p.seqlen_q, p.nheads, p.headdim, head, p.varlen_q);
   place(Operand::k, p.seqlen_k, p.nheads_k, p.headdim, key_head, p.varlen_k);
@@ -103,13 +108,13 @@ std::optional<EnumeratedWavefronts> enumerated_wavefronts(const Case& c, const K
   const Problem& p = c.problem;
   const int q_tiles = num_q_tiles(plan, p);
   constexpr std::int64_t few = 8;
-  const std::int64_t ctas = p.batch * p.nheads * q_tiles * plan.num_splits;
+  const std::int64_t ctas = p.batch * p.nheads / plan.packed_heads * q_tiles * plan.num_splits;
   if (key_tiles > few || ctas > 4 * few || c.layout.page_size != 0) return std::nullopt;
   const LengthArrays lengths(p);
-  const Launch launch = make_launch(p, lengths.document_ends);
+  const Launch launch = make_launch(p, lengths.document_ends, plan.packed_heads);
   EnumeratedWavefronts total;
   for (std::int64_t b = 0; b < p.batch; ++b) {
-    for (std::int64_t head = 0; head < p.nheads; ++head) {
+    for (std::int64_t head = 0; head < p.nheads; head += plan.packed_heads) {
       const HeadBytes at = bytes_of_head(c, plan, b, head);
       for (int cta = 0; cta < q_tiles * plan.num_splits; ++cta) {
         const Work work = make_work(launch, lengths.args(), b, cta / plan.num_splits, cta % plan.num_splits);

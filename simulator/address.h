@@ -19,10 +19,13 @@ struct TensorAddress {
   std::int64_t base = 0, batch_stride = 0, row_stride = 0, head_stride = 0;  // bytes
   std::int64_t row_bytes = 0;                                                // of one row of one head
   const std::vector<std::int64_t>* first_row = nullptr;                      // of each batch entry, where packed
+  int packed_heads = 1;  // of the plan, where `head` counts packs of them, whose rows alternate
   std::int64_t row(std::int64_t batch, std::int64_t head, std::int64_t row_index) const {
     const std::int64_t entry =
         first_row == nullptr ? batch * batch_stride : (*first_row)[static_cast<std::size_t>(batch)] * row_stride;
-    return base + entry + head * head_stride + row_index * row_stride;
+    if (packed_heads == 1) return base + entry + head * head_stride + row_index * row_stride;
+    const std::int64_t of_pack = head * packed_heads + row_index % packed_heads;
+    return base + entry + of_pack * head_stride + row_index / packed_heads * row_stride;
   }
   std::int64_t end = 0;  // first byte past the tensor
 };

@@ -104,7 +104,7 @@ std::vector<Bases> bases(const Grid& grid) {
         const std::int64_t step = t->first_row != nullptr ? t->row_stride : t->batch_stride;
         return in_line(t->base) && in_line(t->head_stride) && in_line(step);
       })) {
-    for (std::size_t i = 0; i < result.size(); ++i) result[i][{0, 0, 0, 0}] = grid.classes[i].entries * p.nheads;
+    for (std::size_t i = 0; i < result.size(); ++i) result[i][{0, 0, 0, 0}] = grid.classes[i].entries * grid.nheads;
     return result;
   }
   // entries without lengths of their own start alike this far apart
@@ -113,7 +113,7 @@ std::vector<Bases> bases(const Grid& grid) {
     const std::int64_t alike = (p.batch - b + period - 1) / period;
     const std::size_t which =
         grid.class_of.empty() ? 0 : static_cast<std::size_t>(grid.class_of[static_cast<std::size_t>(b)]);
-    for (std::int64_t h = 0; h < p.nheads; ++h) {
+    for (std::int64_t h = 0; h < grid.nheads; ++h) {
       const auto at = [&](const TensorAddress& t, std::int64_t head) {
         return t.row(b, head, 0) % LineSampler::line_bytes;
       };
@@ -130,6 +130,8 @@ Counts count_case(const Case& c, const KernelPlan& plan) {
   const Grid grid(c, plan);
   GlobalLayout layout;
   layout.row_stride_bytes = {grid.q.row_stride, grid.k.row_stride, grid.v.row_stride, grid.o.row_stride};
+  layout.packed_heads = plan.packed_heads;
+  layout.head_stride_bytes = {grid.q.head_stride, 0, 0, grid.o.head_stride};
   const std::vector<Bases> starts = bases(grid);
   Counts total;
   std::map<Bases::key_type, ShapeCounter> counters;

@@ -27,12 +27,12 @@ int group_wavefronts(const SharedAccess& a, int first, int lanes) {
 }
 
 /// Aligned units of `unit_bytes` that the lanes touch.
-int units(const GlobalAccess& a, std::int64_t unit_bytes, std::int64_t row_stride_bytes, std::int64_t base) {
+int units(const GlobalAccess& a, std::int64_t unit_bytes, const GlobalLayout& layout) {
   std::array<std::int64_t, 64> touched;
   std::size_t n = 0;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     if ((a.active >> lane & 1) == 0) continue;
-    const std::int64_t first = base + a.row[lane] * row_stride_bytes + a.byte[lane];
+    const std::int64_t first = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
     touched[n++] = first / unit_bytes;
     touched[n++] = (first + a.bytes - 1) / unit_bytes;
   }
@@ -59,10 +59,10 @@ struct CountingSink {
   void global(const GlobalAccess& a) {
     const auto x = static_cast<std::size_t>(a.operand);
     counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
-    counts.global_sectors[x] += units(a, 32, layout.row_stride_bytes[x], layout.base[x]);
+    counts.global_sectors[x] += units(a, 32, layout);
     // a cp.async fills shared memory from one 128-byte line at a time
     if (last_copy == 0) return;
-    const int lines = units(a, 128, layout.row_stride_bytes[x], layout.base[x]);
+    const int lines = units(a, 128, layout);
     counts.smem_wavefronts += std::max(0, lines - last_copy);
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] +=
         std::max(0, lines - last_copy);
@@ -70,7 +70,7 @@ struct CountingSink {
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
     const auto x = static_cast<std::size_t>(operand);
-    const std::int64_t first = layout.base[x] + row * layout.row_stride_bytes[x];
+    const std::int64_t first = layout.row(x, row);
     counts.global_bytes[x] += bytes;
     counts.global_sectors[x] += ((first + bytes - 1) >> 5) - (first >> 5) + 1;
   }
@@ -141,7 +141,7 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
   // What a step's counts depend on: which rows exist, and where the tile's first row lies within a sector.
   const int valid =
       step.kind == Step::Kind::copy || store ? std::clamp(step.limit - row0, 0, plan_.rows(step.operand)) : 0;
-  const auto residue = static_cast<std::uint64_t>((layout_.base[x] + row0 * layout_.row_stride_bytes[x]) & 127);
+  const auto residue = static_cast<std::uint64_t>(layout_.row(x, row0) & 127);
   const std::uint64_t key = static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operand) << 4 |
                             static_cast<std::uint64_t>(warp) << 6 | static_cast<std::uint64_t>(step.slot) << 11 |
                             static_cast<std::uint64_t>(valid) << 16 | residue << 32;

@@ -18,7 +18,7 @@ std::int64_t next_page(std::int64_t address) { return (address + page - 1) / pag
 /// in the grid and what lies between does not fit a partition of L2.
 bool heads_read_afresh(const Grid& g, const DeviceSpec& device) {
   const Problem& p = g.p;
-  if (g.plan.grid_order != GridOrder::tiles_batch_heads || p.batch == 1 || p.nheads == p.nheads_k) return false;
+  if (g.plan.grid_order != GridOrder::tiles_batch_heads || p.batch == 1 || g.nheads == p.nheads_k) return false;
   const std::int64_t key_bytes = p.batch * p.seqlen_k * g.key_row_bytes();
   const std::int64_t query_bytes = p.batch * p.seqlen_q * (g.q.row_bytes + g.o.row_bytes);
   return key_bytes + query_bytes > device.l2_bytes / device.l2_partitions;
@@ -39,9 +39,9 @@ std::vector<std::int64_t> first_rows(const std::vector<std::int64_t>& lengths, s
 }  // namespace
 
 Grid::Grid(const Case& c, const KernelPlan& a_plan)
-    : p(c.problem), plan(a_plan), splits(a_plan.num_splits), lengths_(p) {
+    : p(c.problem), plan(a_plan), splits(a_plan.num_splits), nheads(p.nheads / plan.packed_heads), lengths_(p) {
   const int e = plan.element_bytes;
-  const Launch launch = make_launch(p, lengths_.document_ends);
+  const Launch launch = make_launch(p, lengths_.document_ends, plan.packed_heads);
   const ForwardArgs args = lengths_.args();
   q_tiles = num_q_tiles(plan, p);
 
@@ -77,6 +77,7 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan)
   k = place(next_page(q.end), e, p.seqlen_k, p.nheads_k, p.headdim, first_k_);
   v = place(next_page(k.end), e, p.seqlen_k, p.nheads_k, p.headdim_v, first_k_);
   o = place(next_page(v.end), plan.output_bytes(), p.seqlen_q, p.nheads, p.headdim_v, first_q_);
+  q.packed_heads = o.packed_heads = plan.packed_heads;
   lse_base = next_page(o.end);
   partial_base = next_page(lse_base + 4 * total_q_ * p.nheads);
   const std::int64_t workspace_bytes =
@@ -92,12 +93,12 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan)
       (p.bias == Bias::none ? 0 : p.seqlen_q * bias.row_stride * (by_head ? p.nheads : 1) * (by_batch ? p.batch : 1));
   spill_base = next_page(bias.end);
 
-  ctas = std::int64_t{q_tiles} * splits * p.batch * p.nheads;
+  ctas = std::int64_t{q_tiles} * splits * p.batch * nheads;
   for (const LengthClass& added : classes) add_class(added);
 }
 
 void Grid::add_class(const LengthClass& c) {
-  const auto heads = static_cast<double>(c.entries * p.nheads), key_heads = static_cast<double>(c.entries * p.nheads_k);
+  const auto heads = static_cast<double>(c.entries * nheads), key_heads = static_cast<double>(c.entries * p.nheads_k);
   const auto last_tile = (c.seqlen_k + plan.tile_n - 1) / plan.tile_n;
   std::vector<int> readers(static_cast<std::size_t>(last_tile + 1));  // of each key tile, less those of the one before
   double query_bytes = 0, again_bytes = 0, key_rows = 0, pairs = 0;
@@ -116,7 +117,7 @@ void Grid::add_class(const LengthClass& c) {
     }
     query_bytes += parts == 0 ? 0 : tile_bytes;
     again_bytes += parts == 0 ? 0 : tile_bytes * (parts - 1);
-    key_tiles += range.size() * c.entries * p.nheads;
+    key_tiles += range.size() * c.entries * nheads;
     key_rows += keys;
     pairs += keys * tile_bytes / static_cast<double>(q.row_bytes);
   }
@@ -129,7 +130,7 @@ void Grid::add_class(const LengthClass& c) {
   const double bias_pairs = p.bias == Bias::none ? 0 : 4 * pairs;
   const bool by_head = bias.head_stride != 0, by_batch = bias.batch_stride != 0;
   const double first_bias =
-      bias_pairs * static_cast<double>(by_head ? p.nheads : 1) * static_cast<double>(by_batch ? c.entries : 1);
+      bias_pairs * static_cast<double>(by_head ? nheads : 1) * static_cast<double>(by_batch ? c.entries : 1);
   bias_bytes += first_bias;
   bias_read_bytes += heads * bias_pairs;
   sm_read_bytes += heads * (query_bytes + again_bytes + key_rows * static_cast<double>(key_row_bytes()));
@@ -142,12 +143,13 @@ std::int64_t Grid::rows(std::int64_t batch, int q_tile) const {
 }
 
 std::int64_t Grid::lse_row(std::int64_t batch, std::int64_t head) const {
-  return first_q_.empty() ? (batch * p.nheads + head) * p.seqlen_q
-                          : head * total_q_ + first_q_[static_cast<std::size_t>(batch)];
+  const std::int64_t first = head * plan.packed_heads;
+  return first_q_.empty() ? (batch * p.nheads + first) * p.seqlen_q
+                          : first * total_q_ + first_q_[static_cast<std::size_t>(batch)];
 }
 
 std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split) const {
-  return ((split * p.batch + batch) * p.nheads + head) * p.seqlen_q;
+  return ((split * p.batch + batch) * p.nheads + head * plan.packed_heads) * p.seqlen_q;
 }
 
 double Grid::stored_bytes() const {
@@ -199,7 +201,7 @@ double extrapolated_reads(const Grid& grid, const DeviceSpec& device, std::int64
   if (heads_read_afresh(grid, device)) {
     // the first reads of the part are a later head's misses too; of a part of one head only the heads are known
     const bool whole_heads = simulated_ctas >= std::int64_t{2} * grid.q_tiles;
-    const std::int64_t heads_a_key_head = grid.p.nheads / grid.p.nheads_k;
+    const std::int64_t heads_a_key_head = grid.nheads / grid.p.nheads_k;
     const double afresh = whole_heads ? first_key_bytes * scale : exact_first * static_cast<double>(heads_a_key_head);
     keys = std::max(exact_first, afresh) + again_bytes * scale;
   }

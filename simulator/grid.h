@@ -33,6 +33,7 @@ struct Grid {
       bias;  // bias: [batch, queries, heads, keys], rows of its keys; strides 0 where it is shared
   std::int64_t lse_base = 0, partial_base = 0, spill_base = 0;
   int q_tiles = 0, splits = 1;
+  std::int64_t nheads = 1;  // that CTAs are numbered by: query heads, or packs of them
   std::vector<LengthClass> classes;
   std::vector<int> class_of;  // by batch entry; empty: all are alike
   std::int64_t ctas = 0;
@@ -59,7 +60,7 @@ struct Grid {
   double key_tiles_a_cta() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }
   std::int64_t key_head(std::int64_t head) const {
-    return plan.kv_head(static_cast<int>(head), static_cast<int>(p.nheads), static_cast<int>(p.nheads_k));
+    return plan.kv_head(static_cast<int>(head), static_cast<int>(nheads), static_cast<int>(p.nheads_k));
   }
   /// First row of a head in LSE, and of a split's part of a head in the workspace.
   std::int64_t lse_row(std::int64_t batch, std::int64_t head) const;

@@ -40,6 +40,7 @@ constexpr PlanField fields[] = {
     {"cluster", &P::cluster, 1, 16, Kind::placed, "CTAs to which K and V are multicast, with tma"},
     {"skips_tiles", &P::skips_tiles, 0, 1, Kind::placed, "false: key tiles that no query sees are visited too"},
     {"evict_first_q", &P::evict_first_q, 0, 1, Kind::placed, "L2 hint of Q's copies"},
+    {"packed_heads", &P::packed_heads, 1, 65536, Kind::placed, "query heads of a key head whose rows share tiles"},
     {"key_order", &P::key_order, 0, 0, Kind::placed, "in which a CTA walks its key tiles"},
     {"exp_instructions", &P::exp_instructions, 1, 64, Kind::placed, "a score: 1, or 4 where exp2 scales denormals"},
     {"known_registers", &P::known_registers, 0, 4096, Kind::known, "a thread, from the compiler; 0: estimate"},

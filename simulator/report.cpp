@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
@@ -47,6 +48,9 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   same("headdim", plan.headdim, p.headdim);
   same("headdim_v", plan.headdim_v, p.headdim_v);
   same("element_bytes", plan.element_bytes, bytes_of(p.dtype));
+  if (p.nheads / p.nheads_k % plan.packed_heads != 0)
+    throw InvalidInput("plan", fmt::format("packed_heads {}", plan.packed_heads),
+                       fmt::format("does not divide the {} query heads of a key head", p.nheads / p.nheads_k));
 }
 
 /// The plan with spill as the register estimate has it, for the models that only know plans.
@@ -124,11 +128,10 @@ std::optional<std::string> unpredicted(const Case& c) {
 
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
   validate(c);
-  for (const NamedPlan& named : named_plans)
-    if (named.name == name)
-      return with_layout(
-          named.make(c.problem, static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u))),
-          c);
+  const auto smem_bytes = static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u));
+  for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
+    for (const NamedPlan& named : plans)
+      if (named.name == name) return with_layout(named.make(c, smem_bytes), c);
   std::string known;
   for (const NamedPlan& named : named_plans) known += (known.empty() ? "" : ", ") + std::string(named.name);
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));

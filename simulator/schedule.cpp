@@ -12,7 +12,7 @@ std::int64_t heads_a_section(const Grid& grid) {
   if (room == 0) return 0;
   const std::int64_t bytes = std::max<std::int64_t>(1, grid.p.seqlen_k * grid.key_row_bytes());
   const auto fit = static_cast<std::uint64_t>(std::max<std::int64_t>(1, room / bytes));
-  return static_cast<std::int64_t>(std::bit_floor(fit)) * (grid.p.nheads / grid.p.nheads_k);
+  return static_cast<std::int64_t>(std::bit_floor(fit)) * (grid.nheads / grid.p.nheads_k);
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ Schedule::Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm)
       fixed_(grid.plan.persistence == Persistence::static_stride),
       groups_((grid.q_tiles + cluster_ - 1) / cluster_),
       section_(heads_a_section(grid)),
-      tasks_(groups_ * grid.splits * grid.p.batch * grid.p.nheads) {}
+      tasks_(groups_ * grid.splits * grid.p.batch * grid.nheads) {}
 
 Task Schedule::task(std::int64_t index) const {
   const Problem& p = grid_.p;
@@ -38,16 +38,16 @@ Task Schedule::task(std::int64_t index) const {
     const std::int64_t rest = index / groups_, member = rest / grid_.splits;
     t.split = static_cast<int>(rest % grid_.splits);
     const bool batch_first = grid_.plan.grid_order == GridOrder::tiles_batch_heads;
-    t.batch = batch_first ? member % p.batch : member / p.nheads;
-    t.head = batch_first ? member / p.batch : member % p.nheads;
+    t.batch = batch_first ? member % p.batch : member / grid_.nheads;
+    t.head = batch_first ? member / p.batch : member % grid_.nheads;
   } else {
-    const std::int64_t a_head = groups_ * grid_.splits, members = p.batch * p.nheads;
+    const std::int64_t a_head = groups_ * grid_.splits, members = p.batch * grid_.nheads;
     const std::int64_t first = index / (section_ * a_head) * section_, in = index - first * a_head;
     const std::int64_t heads = std::min(section_, members - first), member = first + in % heads;
     group = in / heads % groups_;
     t.split = static_cast<int>(in / heads / groups_);
-    t.batch = member / p.nheads;
-    t.head = member % p.nheads;
+    t.batch = member / grid_.nheads;
+    t.head = member % grid_.nheads;
   }
   if (grid_.plan.longest_first) group = groups_ - 1 - group;
   t.q_tile = static_cast<int>(group) * cluster_;

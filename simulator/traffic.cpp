@@ -134,9 +134,9 @@ void Traffic::finish(const Slot& slot) {
 void Traffic::combine() {
   const std::int64_t row_bytes = 4 * (p_.headdim_v + 1);
   std::int64_t tile = 0;
-  const std::int64_t heads = p_.batch * p_.nheads;
+  const std::int64_t heads = p_.batch * grid_.nheads;
   for (std::int64_t member = 0; member < heads; ++member) {
-    const std::int64_t batch = member / p_.nheads, head = member % p_.nheads;
+    const std::int64_t batch = member / grid_.nheads, head = member % grid_.nheads;
     const std::int64_t queries = grid_.entry(batch).seqlen_q;
     for (std::int64_t row0 = 0; row0 < queries; row0 += plan_.tile_m, ++tile) {
       const std::int64_t rows = std::min<std::int64_t>(plan_.tile_m, queries - row0);

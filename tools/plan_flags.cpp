@@ -23,6 +23,7 @@ DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& dev
   const std::string name = flags.text("--plan").value_or("attest");
   std::vector<std::string> names;
   for (const NamedPlan& plan : named_plans) names.emplace_back(plan.name);
+  for (const NamedPlan& plan : ablation_plans) names.emplace_back(plan.name);
   refuse_unknown("plan", name, names);
   DescribedPlan plan = load_plan(name, c, device);
   set_plan_fields(plan, flags.texts("--set"), c, device);

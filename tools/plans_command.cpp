@@ -71,9 +71,9 @@ ExitCode run(const Flags& flags) {
     text += fmt::format("{:<8} {}\n", named.name, named.description);
     Json tilings = Json::array();
     for (const int headdim : {64, 128, 256}) {
-      Problem problem;
-      problem.headdim = problem.headdim_v = headdim;
-      const KernelPlan plan = named.make(problem, static_cast<std::uint32_t>(device.smem_bytes_per_cta_max));
+      Case c;
+      c.problem.headdim = c.problem.headdim_v = headdim;
+      const KernelPlan plan = named.make(c, static_cast<std::uint32_t>(device.smem_bytes_per_cta_max));
       tilings.push_back({{"headdim", headdim},
                          {"tile_m", plan.tile_m},
                          {"tile_n", plan.tile_n},

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "attest/fuzz/inspect.h"
+#include "attest/plan/num_splits.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
 #include "attest/simulator/html_sweep.h"
+#include "attest/simulator/occupancy.h"
+#include "attest/simulator/registers.h"
 #include "attest/simulator/report.h"
 #include "attest/simulator/sweep.h"
 #include "attest/simulator/trace.h"
@@ -65,6 +68,14 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   return exit_pass;
 }
 
+/// As many as the launch chooses where nobody says.
+std::int64_t chosen_splits(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
+  if (c.num_splits != 1)
+    throw InvalidInput("num_splits", fmt::format("{}", c.num_splits), "is not left to --auto-splits to choose");
+  const int registers = estimate_registers(plan, device).registers_per_thread;
+  return choose_num_splits(plan, c.problem, device.num_sms, occupancy(plan, registers, device).ctas_per_sm);
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   if (flags.given("--sweep")) return run_sweep(flags, results);
@@ -74,7 +85,7 @@ ExitCode run(const Flags& flags) {
   if (html) results.refuse_same_file("html", html->path());
   if (trace) results.refuse_same_file("trace", trace->path());
   if (html && trace) refuse_same_file("trace", trace->path(), "--html", html->path());
-  const Case c = read_case(flags);
+  Case c = read_case(flags);
   if (const auto why = unpredicted(c)) {
     fmt::print(stderr, "attest: {}\n", *why);
     results.finish("predict", {{"case", to_json(c)}, {"unsupported", *why}}, "");
@@ -82,6 +93,7 @@ ExitCode run(const Flags& flags) {
   }
   const DeviceSpec device = read_device(flags);
   const DescribedPlan plan = read_described(flags, c, device);
+  if (flags.given("--auto-splits")) c.num_splits = chosen_splits(c, plan.plan, device);
   TileWalkOptions effort;
   effort.warm = flags.given("--warm");
   const SimulationReport report = simulate(c, plan.plan, device, plan.name, effort);
@@ -109,6 +121,7 @@ Command predict_command() {
         flags.value("--kernel", "K", "In place of --plan: what a kernel, such as ./libmine.so, tells of its plan");
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
+        flags.toggle("--auto-splits", "As many splits as the sm80 launch chooses by itself");
         flags.value("--trace", "FILE",
                     "Write a trace for Perfetto: SMs, warps, copies, and the unfused path beside them");
         flags.value("--html", "FILE",

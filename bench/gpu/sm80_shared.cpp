@@ -1,9 +1,14 @@
 // A C interface for ctypes: one call of the sm80 forward, prepared once and launched as often as one likes.
 #include <exception>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/case.h"
+#include "attest/problem/error.h"
+#include "attest/sm80/ablation.h"
 #include "attest/sm80/sm80_forward.h"
 
 namespace {
@@ -12,10 +17,26 @@ using namespace attest;
 
 std::string error;  // of the last call that failed
 
+/// A case whose text does not say num_splits gets as many as suit the device.
+Case read(const char* case_json) {
+  Case c = case_from_json_text(case_json);
+  if (!nlohmann::json::parse(case_json).contains("num_splits")) c.num_splits = sm80::choose_splits(c, open_device());
+  return c;
+}
+
 struct Call {
   Case c;
   sm80::ForwardParams params;
+  std::optional<Sm80Ablation> ablation;
 };
+
+/// None for the name of the plain kernel.
+std::optional<Sm80Ablation> ablation_named(std::string_view kernel) {
+  for (const NamedAblation& named : sm80_ablations)
+    if (named.name == kernel) return named.ablation;
+  if (kernel != "sm80") throw InvalidInput("kernel", std::string(kernel), "is neither sm80 nor an ablation of it");
+  return std::nullopt;
+}
 
 template <class F>
 auto guarded(F f, decltype(f()) failed) -> decltype(f()) {
@@ -33,24 +54,37 @@ extern "C" {
 
 const char* attest_error() { return error.c_str(); }
 
-long long attest_workspace_bytes(const char* case_json) {
-  return guarded([&] { return static_cast<long long>(sm80::workspace_bytes(case_from_json_text(case_json))); }, -1LL);
+/// -1 on failure.
+int attest_num_splits(const char* case_json) {
+  return guarded([&] { return static_cast<int>(read(case_json).num_splits); }, -1);
 }
 
-/// Q, K, V and O lie as the case's layout says; null on failure. Lives until the process ends.
-void* attest_open(const char* case_json, void* q, void* k, void* v, void* o, float* lse, void* workspace) {
+long long attest_workspace_bytes(const char* case_json) {
+  return guarded([&] { return static_cast<long long>(sm80::workspace_bytes(read(case_json))); }, -1LL);
+}
+
+/// Q, K, V and O lie as the case's layout says; with a page size, K's and V's pages are those of `page_table`, as many
+/// a batch entry as its keys take. Null on failure. Lives until the process ends.
+void* attest_open(const char* kernel, const char* case_json, void* q, void* k, void* v, void* o, float* lse,
+                  void* workspace, const std::int32_t* page_table) {
   return guarded(
       [&]() -> void* {
-        const Case c = case_from_json_text(case_json);
+        const Case c = read(case_json);
         const Problem& p = c.problem;
         ForwardArgs args;
         args.q = strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim);
-        args.k = strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim);
-        args.v = strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v);
+        const std::int64_t page_size = c.layout.page_size, key_rows = page_size != 0 ? page_size : p.seqlen_k;
+        args.k = strides_of(c.layout, key_rows, p.nheads_k, p.headdim);
+        args.v = strides_of(c.layout, key_rows, p.nheads_k, p.headdim_v);
+        if (page_size != 0) {
+          args.page_table = page_table;
+          args.page_size = page_size;
+          args.pages_per_sequence = (p.seqlen_k + page_size - 1) / page_size;
+        }
         args.o = strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v);
         args.q.data = q, args.k.data = k, args.v.data = v, args.o.data = o;
         args.lse = lse;
-        return new Call{c, sm80::make_params(c, args, workspace)};
+        return new Call{c, sm80::make_params(c, args, workspace), ablation_named(kernel)};
       },
       nullptr);
 }
@@ -60,7 +94,10 @@ int attest_launch(const void* call, void* stream) {
   return guarded(
       [&] {
         const auto& it = *static_cast<const Call*>(call);
-        sm80::launch_forward(it.c, it.params, static_cast<cudaStream_t>(stream));
+        if (it.ablation)
+          sm80::launch_ablation(it.c, it.params, *it.ablation, static_cast<cudaStream_t>(stream));
+        else
+          sm80::launch_forward(it.c, it.params, static_cast<cudaStream_t>(stream));
         return 0;
       },
       -1);

@@ -27,26 +27,33 @@ class Kernels:
         self.library.attest_error.restype = ctypes.c_char_p
         self.library.attest_workspace_bytes.restype = ctypes.c_longlong
         self.library.attest_open.restype = ctypes.c_void_p
-        self.library.attest_open.argtypes = [ctypes.c_char_p] + [ctypes.c_void_p] * 6
+        self.library.attest_open.argtypes = [ctypes.c_char_p] * 2 + [ctypes.c_void_p] * 7
         self.library.attest_launch.argtypes = [ctypes.c_void_p] * 2
 
     def check(self, good):
         if not good:
             raise RuntimeError(self.library.attest_error().decode())
 
-    def prepare(self, case, q, k, v):
-        """A function that launches `case`, and its O and LSE. Tensors are [batch, seqlen, heads, headdim]."""
+    def num_splits(self, case):
+        number = self.library.attest_num_splits(json.dumps(case).encode())
+        self.check(number > 0)
+        return number
+
+    def prepare(self, case, q, k, v, kernel="sm80", page_table=None):
+        """A function that launches `case`, and its O and LSE. Tensors are [batch, seqlen, heads, headdim], or K and V
+        [pages, page size, heads, headdim]."""
         text = json.dumps(case).encode()
         size = self.library.attest_workspace_bytes(text)
         self.check(size >= 0)
         workspace = torch.empty(max(size, 1), dtype=torch.uint8, device="cuda")
         o = torch.full((*q.shape[:3], v.shape[3]), math.nan, dtype=q.dtype, device="cuda")
         lse = torch.full((q.shape[0], q.shape[2], q.shape[1]), math.nan, device="cuda")
-        call = self.library.attest_open(text, *(t.data_ptr() for t in (q, k, v, o, lse, workspace)))
+        pointers = [t.data_ptr() for t in (q, k, v, o, lse, workspace)]
+        call = self.library.attest_open(kernel.encode(), text, *pointers, page_table.data_ptr() if page_table is not None else None)
         self.check(call)
         stream = torch.cuda.current_stream().cuda_stream
 
-        def launch(keep=(q, k, v, workspace)):
+        def launch(keep=(q, k, v, workspace, page_table)):
             self.check(self.library.attest_launch(call, stream) == 0)
 
         return launch, o, lse
@@ -134,23 +141,28 @@ def prefill(kernels, args):
     return rows
 
 
-def decode(kernels, args):
-    batch, heads, heads_k, keys, headdim = 4, 64, 8, 65536, 128
-    q = normal(batch, 1, heads, headdim, dtype=torch.bfloat16)
+def decode_shape(kernels, args, batch, queries, keys):
+    heads, heads_k, headdim = 64, 8, 128
+    q = normal(batch, queries, heads, headdim, dtype=torch.bfloat16)
     k, v = (normal(batch, keys, heads_k, headdim, dtype=torch.bfloat16) for _ in range(2))
     scrub, source = (torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(2))
-    runs = {}
+    kernel = next(iter(kernels.values()))
+    runs, error = {}, 0
     for splits in args.splits:
-        case = dict(batch=batch, nheads=heads, nheads_k=heads_k, seqlen_q=1, seqlen_k=keys, headdim=headdim, dtype="bf16",
-                    num_splits=splits)
-        launch, o, _ = next(iter(kernels.values())).prepare(case, q, k, v)
+        case = dict(batch=batch, nheads=heads, nheads_k=heads_k, seqlen_q=queries, seqlen_k=keys, headdim=headdim, dtype="bf16",
+                    causal="bottom-right")
+        if splits:
+            case["num_splits"] = splits
+        launch, o, _ = kernel.prepare(case, q, k, v)
         launch()
-        runs[splits] = launch
+        runs[f"{splits}" if splits else f"chosen {kernel.num_splits(case)}"] = launch
         views = [t.transpose(1, 2).float() for t in (q[:1], k[:1], v[:1])]
         views[1:] = [t.repeat_interleave(heads // heads_k, 1) for t in views[1:]]
-        exact = torch.softmax(views[0] @ views[1].transpose(2, 3) / math.sqrt(headdim), -1) @ views[2]
-        print(f"decode, {splits} splits: largest difference {(o[:1].transpose(1, 2).float() - exact).abs().max():.5f}")
-        del views, exact
+        scores = views[0] @ views[1].transpose(2, 3) / math.sqrt(headdim)
+        scores += torch.full((queries, keys), -math.inf, device="cuda").triu(keys - queries + 1)
+        exact = torch.softmax(scores, -1) @ views[2]
+        error = max(error, (o[:1].transpose(1, 2).float() - exact).abs().max().item())
+        del views, exact, scores
     times = interleaved(runs, args.rounds, flush=lambda: scrub.fill_(1))
     copy = interleaved({"copy": lambda: scrub.copy_(source)}, args.rounds)["copy"]
     copy_rate = 2 * scrub.numel() / copy / 1e9
@@ -158,8 +170,51 @@ def decode(kernels, args):
     rows = []
     for splits, ms in times.items():
         rate = read / ms / 1e9
-        rows.append(dict(splits=splits, ms=ms, tb_per_second=rate, of_copy=rate / copy_rate))
-        print(f"decode, {splits:3} splits: {ms:.4f} ms, {rate:.2f} TB/s, {rate / copy_rate:.3f} of the copy's {copy_rate:.2f}")
+        rows.append(dict(batch=batch, queries=queries, keys=keys, splits=splits, ms=ms, tb_per_second=rate,
+                         of_copy=rate / copy_rate, max_difference=error))
+        print(f"decode {batch} x {queries} on {keys:6}, splits {splits:9}: {ms:.4f} ms, {rate:.2f} TB/s, "
+              f"{rate / copy_rate:.3f} of the copy's {copy_rate:.2f}", flush=True)
+    if not error < 0.01:
+        print(f"WRONG: off by {error}")
+    return rows
+
+
+def decode(kernels, args):
+    shapes = [[int(x) for x in shape.split("x")] for shape in args.decode]
+    return [row for shape in shapes for row in decode_shape(kernels, args, *shape)]
+
+
+def variants(kernels, args):
+    """The plain kernel beside its ablations, beside copies of pages, and at headdim 192 with headdim_v 128."""
+    kernel, rows = next(iter(kernels.values())), []
+    batch, seqlen, heads, page = 4, 4096, 16, 64
+    for causal in (False, True):
+        def case(**more):
+            return dict(batch=batch, nheads=heads, seqlen_q=seqlen, headdim=128, dtype="bf16",
+                        causal="bottom-right" if causal else "none", **more)
+
+        q, k, v = (normal(batch, seqlen, heads, 128, dtype=torch.bfloat16) for _ in range(3))
+        names = ["sm80", "sm80-no-swizzle", "sm80-sync-copies", "sm80-no-skip", "sm80-spill"]
+        calls = {name: kernel.prepare(case(), q, k, v, kernel=name) for name in names}
+        order = torch.randperm(batch * seqlen // page, device="cuda")
+        pages = []
+        for t in (k, v):
+            pages.append(torch.empty(batch * seqlen // page, page, heads, 128, dtype=t.dtype, device="cuda"))
+            pages[-1][order] = t.view(-1, page, heads, 128)
+        calls[f"pages of {page}"] = kernel.prepare(case(page_size=page), q, *pages, page_table=order.to(torch.int32))
+        wide = [normal(batch, seqlen, heads, 192, dtype=torch.bfloat16) for _ in range(2)]
+        for launch, _, _ in calls.values():
+            launch()
+        plain = calls["sm80"][1].float()
+        error = {name: (o.float() - plain).abs().max().item() for name, (_, o, _) in calls.items()}
+        calls["192/128"] = kernel.prepare(case() | dict(headdim=192, headdim_v=128), *wide, v)
+        times = interleaved({name: launch for name, (launch, _, _) in calls.items()}, args.rounds)
+        for name, ms in times.items():
+            width = 192 + 128 if name == "192/128" else 2 * 128
+            tflops = 2 * seqlen * seqlen * width * heads * batch / (2 if causal else 1) / ms / 1e9
+            rows.append(dict(kernel=name, causal=causal, ms=ms, tflops=tflops, of_plain=times["sm80"] / ms))
+            print(f"{'causal' if causal else 'full':7}{name:18} {ms:.4f} ms  {tflops:6.1f} TFLOP/s  "
+                  f"{times['sm80'] / ms:.3f} of plain  differs by {error.get(name, 0):.4f}", flush=True)
     return rows
 
 
@@ -171,13 +226,16 @@ def main():
     parser.add_argument("--tokens", type=int, default=16384)
     parser.add_argument("--headdim", type=int, nargs="*", default=[64, 128, 256])
     parser.add_argument("--seqlen", type=int, nargs="*", default=[512, 1024, 2048, 4096, 8192, 16384])
-    parser.add_argument("--splits", type=int, nargs="*", default=[8, 16, 32])
+    parser.add_argument("--splits", type=int, nargs="*", default=[0, 8, 16], help="0: as many as the launch chooses")
+    parser.add_argument("--decode", nargs="*", default=["4x1x65536"], metavar="BATCHxQUERIESxKEYS")
+    parser.add_argument("--variants", action="store_true", help="time ablations, pages and headdim 192/128 as well")
     parser.add_argument("--cudnn", action="store_true", help="time cuDNN as well")
     args = parser.parse_args()
     kernels = {pathlib.Path(path).stem.removeprefix("lib"): Kernels(path) for path in args.library}
     result = dict(schema="attest/versus-torch/1", device=torch.cuda.get_device_name(), torch=torch.__version__)
     result["prefill"] = prefill(kernels, args)
     result["decode"] = decode(kernels, args) if args.splits else []
+    result["variants"] = variants(kernels, args) if args.variants else []
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)

@@ -44,7 +44,7 @@ class CombineOps {
     for (int lane = 16; lane > 0; lane /= 2) w.sum += __shfl_xor_sync(ptx::all_lanes, w.sum, lane);
     const float lse = w.sum == 0 ? plan_.lse_without_keys() : w.shift + logf(w.sum);
     const HeadPlace at = head_place(plan_, p_, at_.batch, at_.head);
-    if (lane_id() == 0) p_.args.lse[plan_.lse_row(at) + plan_.offset(row_, plan_.lse_stride(at))] = lse;
+    if (lane_id() == 0) p_.args.lse[plan_.lse_row(at) + plan_.lse_offset(at, row_, plan_.lse_stride(at))] = lse;
   }
 
   ATTEST_DEVICE void add_partial(Output& o, const Weights& w, int split) {
@@ -60,7 +60,7 @@ class CombineOps {
     if (row_ >= limit) return;
     const sm80::Rows rows =
         head_rows(plan_, p_.args.o, plan_.output_bytes(), p_.args.cu_seqlens_q, at_.batch, at_.head);
-    auto* to = reinterpret_cast<std::uint16_t*>(const_cast<char*>(row_address(plan_, rows, row_)));
+    auto* to = reinterpret_cast<std::uint16_t*>(const_cast<char*>(query_address(plan_, rows, row_)));
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       if (lane_id() + 32 * i < plan_.headdim_v)
@@ -85,13 +85,14 @@ template <Dtype T>
 __global__ void __launch_bounds__(combine_plan().threads())
     combine_kernel(const __grid_constant__ ForwardParams params) {
   constexpr KernelPlan shape = combine_plan();
-  const LaunchPlan<Sm80Kind::fast> plan(shape, params);
+  const LaunchPlan<Sm80Kind::general> plan(shape, params);
   GridExtents grid = params.grid();
   grid.splits = 1;
-  grid.q_tiles = (params.launch.seqlen_q + combine_rows - 1) / combine_rows;
-  const CtaIndex at = plan.cta_of_block(grid, blockIdx.x, blockIdx.y, blockIdx.z);
+  grid.q_tiles = (params.launch.seqlen_q * plan.packed_heads + combine_rows - 1) / combine_rows;
+  CtaIndex at = plan.cta_of_block(grid, blockIdx.x, blockIdx.y, blockIdx.z);
+  at.head *= plan.packed_heads;
   const Work work = plan.work(make_work(params.launch, params.args, at.batch, static_cast<int>(at.q_tile), 0));
-  CombineOps<T, LaunchPlan<Sm80Kind::fast>> ops(plan, work, params, at);
+  CombineOps<T, LaunchPlan<Sm80Kind::general>> ops(plan, work, params, at);
   combine(plan, work, ops);
 }
 

@@ -2,6 +2,7 @@
 // gpu/plan, so the addresses are the plan's.
 #pragma once
 #include "attest/ptx/cp_async.cuh"
+#include "attest/ptx/shared.cuh"
 #include "fragments.cuh"
 
 namespace attest::sm80 {
@@ -10,9 +11,15 @@ namespace attest::sm80 {
 struct Rows {
   const char* base = nullptr;
   std::int64_t row_bytes = 0;                  // from one row to the next
+  std::int64_t head_bytes = 0;                 // from one head to the next, of Q and O
   const std::int32_t* pages = nullptr;         // of this batch entry; null: rows follow each other
   std::int64_t page_size = 0, page_bytes = 0;  // keys in a page, bytes from one page to the next
 };
+
+template <class Plan>
+ATTEST_DEVICE const char* query_address(const Plan& plan, const Rows& rows, int row) {
+  return rows.base + plan.query_offset(row, rows.row_bytes, rows.head_bytes);
+}
 
 template <class Plan>
 ATTEST_DEVICE const char* row_address(const Plan& plan, const Rows& rows, int row) {
@@ -40,7 +47,11 @@ struct WideCopy : LaneInstructions {
     const std::uint32_t to = ((smem + g.smem) ^ g.smem_xor) + g.smem_add;
     const char* from = lane_base + plan.offset(g.pass_row0, row_bytes) + g.byte0;
     const int row = g.row0 + g.pass_row0 + static_cast<int>(g.row), byte = g.byte0 + static_cast<int>(g.byte);
-    ptx::copy_async_16_if(go, to, from, (!Ragged || row < g.limit) && byte < g.row_bytes);
+    const bool there = (!Ragged || row < g.limit) && byte < g.row_bytes;
+    if (plan.copy_kind == CopyKind::synchronous)
+      ptx::copy_16_if(go, to, from, there);
+    else
+      ptx::copy_async_16_if(go, to, from, there);
   }
 };
 
@@ -55,7 +66,9 @@ struct GeneralCopy : LaneInstructions {
     const int tile_row = g.pass_row0 + static_cast<int>(g.row), byte = g.byte0 + static_cast<int>(g.byte);
     if (tile_row >= g.tile_rows) return;
     const bool there = g.row0 + tile_row < g.limit && byte < g.row_bytes;
-    const char* from = there ? row_address(plan, rows, g.row0 + tile_row) + byte : rows.base;
+    const int at = g.row0 + tile_row;
+    const char* from = rows.base;
+    if (there) from = (g.operand == Operand::q ? query_address(plan, rows, at) : row_address(plan, rows, at)) + byte;
     const std::uint32_t to = ((smem + g.smem) ^ g.smem_xor) + g.smem_add;
     if (g.bytes == 16)
       ptx::copy_async_or_zero<16>(to, from, there);
@@ -78,7 +91,7 @@ struct Store : LaneInstructions {
   ATTEST_DEVICE void store(const Granule<Lanes>& g) {
     const int tile_row = g.pass_row0 + static_cast<int>(g.row), byte = g.byte0 + static_cast<int>(g.byte);
     const bool there = tile_row < g.tile_rows && g.row0 + tile_row < g.limit && byte < g.row_bytes;
-    char* to = const_cast<char*>(row_address(plan, rows, g.row0 + tile_row)) + byte;
+    char* to = const_cast<char*>(query_address(plan, rows, g.row0 + tile_row)) + byte;
     const std::uint32_t from = ((smem + g.smem) ^ g.smem_xor) + g.smem_add;
     if (g.bytes == 16)
       ptx::store_from_shared<16>(to, from, there);

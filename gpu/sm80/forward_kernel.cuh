@@ -22,7 +22,8 @@ __global__ void __launch_bounds__(Cfg::plan.threads(), Cfg::min_ctas)
   extern __shared__ __align__(1024) char shared[];
   constexpr KernelPlan shape = Cfg::plan;
   const typename Cfg::Plan plan(shape, params);
-  const CtaIndex at = plan.cta_of_block(params.grid(), blockIdx.x, blockIdx.y, blockIdx.z);
+  CtaIndex at = plan.cta_of_block(params.grid(), blockIdx.x, blockIdx.y, blockIdx.z);
+  at.head *= plan.packed_heads;  // the first of them
   Work work = plan.work(
       make_work(params.launch, params.args, at.batch, static_cast<int>(at.q_tile), static_cast<int>(at.split)));
   if (Cfg::kind == Sm80Kind::fast) work.prefix = work.num_documents = work.page_size = 0;  // known here: they fold

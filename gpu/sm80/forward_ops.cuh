@@ -13,7 +13,11 @@ ATTEST_DEVICE Rows head_rows(const Plan& plan, const TensorRef& t, int element_b
   const std::int64_t first = cu_seqlens != nullptr ? plan.offset(plan.first_row(cu_seqlens, batch), t.row_stride)
                                                    : plan.offset(batch, t.batch_stride);
   const std::int64_t elements = first + plan.offset(head, t.head_stride);
-  return {static_cast<const char*>(t.data) + elements * element_bytes, t.row_stride * element_bytes, nullptr, 0, 0};
+  Rows rows;
+  rows.base = static_cast<const char*>(t.data) + elements * element_bytes;
+  rows.row_bytes = t.row_stride * element_bytes;
+  rows.head_bytes = t.head_stride * element_bytes;
+  return rows;
 }
 
 template <class Plan>
@@ -38,7 +42,7 @@ ATTEST_DEVICE HeadPlace head_place(const Plan& plan, const ForwardParams& p, std
   return at;
 }
 
-/// The share of a copy that CopyPath::general stands for. Not inlined: it is rare, and would stand in the way of what
+/// Copies of any granule, of pages and of packed heads. Not inlined: it is rare, and would stand in the way of what
 /// is not; so it finds its rows again.
 template <class Cfg>
 __device__ __noinline__ void copy_general(const ForwardParams& p, unsigned batch, unsigned head, std::uint32_t smem,
@@ -124,14 +128,14 @@ class ForwardOps {
     const HeadPlace place = head_place(plan_, p_, at_.batch, at_.head);
     const bool partial = plan_.num_splits > 1;
     float* lse = partial ? p_.partial_lse + plan_.partial_row(place, work_.split) : p_.args.lse + plan_.lse_row(place);
-    const std::int64_t stride = partial ? 1 : plan_.lse_stride(place);
 #pragma unroll
     for (int m = 0; m < Registers<Cfg>::m_blocks; ++m)
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const RowEnd end = end_row(plan_, scale_log2_, rows.max[m][h], ptx::quad_sum(rows.sum[m][h]), sink, sink_score);
         const int row = first_row() + row_of(m, h);
-        if (first_key() == 0 && row < work_.seqlen_q) lse[plan_.offset(row, stride)] = end.lse;
+        if (first_key() == 0 && row < work_.seqlen_q)
+          lse[partial ? row : plan_.lse_offset(place, row, plan_.lse_stride(place))] = end.lse;
         rescale_row<Cfg>(o, rows, m, h, end.inverse);
       }
   }

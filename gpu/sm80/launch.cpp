@@ -48,16 +48,19 @@ void launch(const char* name, const void* function, const GridExtents& grid, int
 }  // namespace
 
 void launch_forward(const Case& c, const ForwardParams& params, cudaStream_t stream) {
+  const void* function = c.problem.dtype == Dtype::bf16 ? function_of<Dtype::bf16>(params.tile, params.kind())
+                                                        : function_of<Dtype::fp16>(params.tile, params.kind());
+  launch_forward(c, params, function, sm80_plan(params.tile), stream);
+}
+
+void launch_forward(const Case& c, const ForwardParams& params, const void* function, const KernelPlan& plan,
+                    cudaStream_t stream) {
   const bool bf16 = c.problem.dtype == Dtype::bf16;
-  const KernelPlan plan = sm80_plan(params.tile);
   GridExtents grid = params.grid();
-  launch("sm80 forward",
-         bf16 ? function_of<Dtype::bf16>(params.tile, params.kind())
-              : function_of<Dtype::fp16>(params.tile, params.kind()),
-         grid, plan.threads(), plan.smem_bytes(), params, stream);
+  launch("sm80 forward", function, grid, plan.threads(), plan.smem_bytes(), params, stream);
   if (params.num_splits == 1) return;
   grid.splits = 1;
-  grid.q_tiles = (params.launch.seqlen_q + combine_rows - 1) / combine_rows;
+  grid.q_tiles = (params.launch.seqlen_q * params.launch.packed_heads + combine_rows - 1) / combine_rows;
   launch("sm80 combine", bf16 ? combine_function<Dtype::bf16>() : combine_function<Dtype::fp16>(), grid,
          32 * combine_rows, 0, params, stream);
 }

@@ -3,24 +3,12 @@
 #include <algorithm>
 
 #include "attest/plan/catalog.h"
+#include "attest/plan/num_splits.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/sm80/sm80_forward.h"
 
 namespace attest::sm80 {
 namespace {
-
-/// LSE's rows lie the same either way.
-void pack_group(ForwardParams& params) {
-  const int group = params.nheads / params.nheads_k;
-  params.nheads = params.nheads_k;
-  params.launch.seqlen_q = group;
-  params.launch.causal = false;
-  params.launch.right = -1;
-  for (TensorRef* t : {&params.args.q, &params.args.o}) {
-    t->row_stride = t->head_stride;
-    t->head_stride *= group;
-  }
-}
 
 bool wide_copies(const KernelPlan& plan, Operand x, const TensorRef& t) {
   // a lane's offset from the first row of a tile has 32 bits
@@ -34,6 +22,16 @@ std::int64_t address_of(const TensorRef& t) {
 
 }  // namespace
 
+int choose_splits(const Case& c, const DeviceLimits& device) {
+  const Sm80Choice choice = sm80_choice(c);
+  KernelPlan plan = sm80_plan(choice.tile);
+  plan.packed_heads = sm80_packed_heads(c.problem);
+  constexpr std::int64_t reserved_smem = 1024, registers_per_sm = 65536, registers_a_thread = 256;  // at most
+  const std::int64_t by_smem = device.smem_bytes_per_sm / (plan.smem_bytes() + reserved_smem);
+  const std::int64_t by_registers = registers_per_sm / (registers_a_thread * plan.threads());
+  return choose_num_splits(plan, c.problem, device.num_sms, std::max<std::int64_t>(1, std::min(by_smem, by_registers)));
+}
+
 std::size_t workspace_bytes(const Case& c) {
   const Problem& p = c.problem;
   const std::int64_t rows = c.num_splits > 1 ? c.num_splits * p.batch * p.nheads * p.seqlen_q : 0;
@@ -44,7 +42,7 @@ ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspac
   const Problem& p = c.problem;
   ForwardParams params;
   params.args = args;
-  params.launch = make_launch(p, {});
+  params.launch = make_launch(p, {}, sm80_packed_heads(p));
   params.launch.document_ends = args.document_ends;
   params.launch.num_documents = static_cast<int>(args.num_documents);
   params.num_batches = static_cast<int>(p.batch);
@@ -61,7 +59,6 @@ ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspac
   params.sink = p.sink;
   params.modified = sm80_modifies_scores(p);
   params.num_splits = static_cast<int>(c.num_splits);
-  if (sm80_packs_group(p)) pack_group(params);
 
   const ForwardArgs& a = params.args;
   const bool paged = args.page_table != nullptr;
@@ -75,10 +72,10 @@ ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspac
     params.copy_bytes_k = plan.copy_bytes_k;
     params.copy_bytes_v = plan.copy_bytes_v;
     params.copy_bytes_o = plan.copy_bytes_o;
-    params.wide_q = wide_copies(plan, Operand::q, a.q);
+    params.wide_q = plan.packed_heads == 1 && wide_copies(plan, Operand::q, a.q);
     params.wide_k = !paged && wide_copies(plan, Operand::k, a.k);
     params.wide_v = !paged && wide_copies(plan, Operand::v, a.v);
-    params.q_tiles = (params.launch.seqlen_q + plan.tile_m - 1) / plan.tile_m;
+    params.q_tiles = num_q_tiles(plan, p);
   };
   choose(sm80_tile(p, Sm80Kind::fast));
   if (params.kind() == Sm80Kind::general) choose(sm80_tile(p, Sm80Kind::general));

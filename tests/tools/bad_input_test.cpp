@@ -195,8 +195,14 @@ const BadInput bad_inputs[] = {
      2,
      "device: 'h10' is none of a100, ascend910b, b200, h100, h200, mtt-s4000, orin-agx, rtx3090, rtx4090; did you mean "
      "h100?"},
-    {{"predict", "--plan", "fa2x"}, 2, "plan: 'fa2x' is none of attest, fa2, fa3; did you mean fa2?"},
-    {{"fuzz", "--kernel", "gpu"}, 2, "kernel: 'gpu' is none of cpu, sm80, unfused, mutant; did you mean cpu?"},
+    {{"predict", "--plan", "fa2x"},
+     2,
+     "plan: 'fa2x' is none of attest, fa2, fa3, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill; did you "
+     "mean fa2?"},
+    {{"fuzz", "--kernel", "gpu"},
+     2,
+     "kernel: 'gpu' is none of cpu, sm80, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill, unfused, "
+     "mutant; did you mean cpu?"},
     {{"fuzz", "--kernel", "cpu:tile_q=64"},
      2,
      "kernel: 'tile_q=64' sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait, "

@@ -23,7 +23,7 @@ TEST(KernelPlan, EverySmallGpuGetsAPlanThatFits) {
         for (const Dtype dtype : all_dtypes) {
           Case c;
           c.problem.headdim = d, c.problem.headdim_v = d_v, c.problem.dtype = dtype;
-          const KernelPlan plan = with_layout(attest_plan(c.problem, smem), c);
+          const KernelPlan plan = with_layout(attest_plan(c, smem), c);
           ASSERT_EQ(plan.invalid(), nullptr) << "headdim " << d;
           ASSERT_LE(plan.smem_bytes(), smem) << "headdim " << d << " headdim_v " << d_v;
         }
@@ -47,7 +47,7 @@ TEST(KernelPlan, RefusesImpossibleTilesBySentence) {
 TEST(Granules, AreTheWidestThatStridesAndBaseAllow) {
   Case c;
   c.problem.headdim = c.problem.headdim_v = 128;
-  KernelPlan plan = with_layout(attest_plan(c.problem, 232448), c);
+  KernelPlan plan = with_layout(attest_plan(c, 232448), c);
   EXPECT_EQ(plan.copy_bytes_q, 16);
   c.layout.base_offset = 4;
   EXPECT_EQ(with_layout(plan, c).copy_bytes_k, 8);

@@ -56,7 +56,7 @@ TEST(CaseCounts, EqualEveryCtaRecorded) {
                  v.headdim_v, Dtype::bf16, {},         v.causal,   v.left,     v.right};
     c.layout.base_offset = v.base_offset;
     for (const NamedPlan& named : named_plans) {
-      KernelPlan plan = with_layout(named.make(c.problem, 232448), c);
+      KernelPlan plan = with_layout(named.make(c, 232448), c);
       for (const int stages : {1, 2, 3}) {
         plan.stages = stages;
         plan.merged_wait = plan.merged_wait && stages > 1;
@@ -85,11 +85,23 @@ TEST(CaseCounts, ClosedFormOfWavefronts) {
 TEST(CaseCounts, WithoutSwizzleMatrixLoadsConflict) {
   Case c;
   c.problem = {1, 1, 1, 1024, 1024, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
-  KernelPlan plan = attest_plan(c.problem, 232448);
+  KernelPlan plan = attest_plan(c, 232448);
   plan.swizzled = false;
   const Counts counts = count_case(c, plan);
   const auto loads = static_cast<std::size_t>(SharedAccess::Kind::load_matrix);
   EXPECT_EQ(counts.wavefronts_by_kind[loads], 8 * counts.ideal_by_kind[loads]);
+}
+
+TEST(CaseCounts, PackedHeadsReadKeysOnceForAGroup) {
+  Case c;
+  c.problem.nheads = 16, c.problem.nheads_k = 2, c.problem.seqlen_q = 4, c.problem.seqlen_k = 640;
+  KernelPlan packed = with_layout(attest_plan(c, 232448), c), plain = packed;
+  ASSERT_EQ(packed.packed_heads, 8);
+  plain.packed_heads = 1;
+  const Counts some = count_case(c, packed), more = count_case(c, plain);
+  EXPECT_EQ(some.global_bytes[0], more.global_bytes[0]);
+  EXPECT_EQ(8 * some.global_bytes[1], more.global_bytes[1]);
+  EXPECT_EQ(8 * some.global_bytes[2], more.global_bytes[2]);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST(Counts, RememberedStepsEqualFreshOnes) {
   Problem p;
   p.seqlen_q = 333, p.seqlen_k = 777, p.headdim = 72, p.headdim_v = 40, p.causal = Causal::bottom_right;
   Case c{p, {}, Distribution::normal, 0};
-  KernelPlan plan = with_layout(attest_plan(p, 232448), c);
+  KernelPlan plan = with_layout(attest_plan(c, 232448), c);
   plan.num_warps = 2, plan.tile_m = 64;
   const GlobalLayout layout{{216, 216, 80, 80}, {8, 24, 0, 16}};
   Counter shared(plan, layout);
@@ -89,7 +89,7 @@ TEST(Counts, OddRowsTouchMoreSectorsThanBytes) {
   Problem p;
   p.headdim = p.headdim_v = 129, p.seqlen_q = p.seqlen_k = 256;
   const Case c{p, {}, Distribution::normal, 0};
-  const KernelPlan plan = with_layout(attest_plan(p, 232448), c);
+  const KernelPlan plan = with_layout(attest_plan(c, 232448), c);
   EXPECT_EQ(plan.copy_bytes_k, 2);
   Counter counter(plan, {{258, 258, 258, 258}, {}});
   const Counts odd = counter.count(make_work(p, 0));

@@ -37,7 +37,16 @@ struct Counts {
 /// Where tensors lie, as far as sectors depend on it. By operand.
 struct GlobalLayout {
   std::array<std::int64_t, 4> row_stride_bytes{};
-  std::array<std::int64_t, 4> base{};  // of the head, in bytes; only its value mod 128 matters
+  std::array<std::int64_t, 4> base{};               // of the head, in bytes; only its value mod 128 matters
+  std::int64_t packed_heads = 1;                    // whose rows of Q and O alternate
+  std::array<std::int64_t, 4> head_stride_bytes{};  // of packed heads
+
+  std::int64_t row(std::size_t operand, std::int64_t index) const {
+    const bool packed = packed_heads > 1 && head_stride_bytes[operand] != 0;
+    return base[operand] + (packed ? index / packed_heads * row_stride_bytes[operand] +
+                                         index % packed_heads * head_stride_bytes[operand]
+                                   : index * row_stride_bytes[operand]);
+  }
 };
 
 /// Counts programs of one plan; remembers the steps it has seen, so that a long sequence costs no more than its list.

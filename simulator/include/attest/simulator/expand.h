@@ -56,7 +56,7 @@ class HostInstructions {
   struct Scores {};
   struct Output {};
 
-  HostInstructions(Sink& sink, int warp) : sink_(sink), warp_(warp) {}
+  HostInstructions(Sink& sink, int warp, CopyKind copies) : sink_(sink), warp_(warp), copies_(copies) {}
   int warp() const { return warp_; }
 
   template <class F>
@@ -67,7 +67,8 @@ class HostInstructions {
   }
 
   void copy(const Granule<Lanes>& g) {
-    const auto kind = g.bytes >= 4 ? SharedAccess::Kind::fill_async : SharedAccess::Kind::fill_sync;
+    const bool async = g.bytes >= 4 && copies_ != CopyKind::synchronous;
+    const auto kind = async ? SharedAccess::Kind::fill_async : SharedAccess::Kind::fill_sync;
     SharedAccess shared{kind, g.operand, g.bytes, 0, {}};
     GlobalAccess global{g.operand, false, g.bytes, 0, {}, {}};
     move(g, shared, global);
@@ -124,13 +125,14 @@ class HostInstructions {
 
   Sink& sink_;
   int warp_;
+  CopyKind copies_;
 };
 
 /// The instructions of `step` on warp `warp`, to `sink`.
 template <class Plan, class Sink>
 void expand(const Plan& plan, const Work& work, const Step& step, int warp, Sink& sink) {
   using Ins = HostInstructions<Sink>;
-  Ins ins(sink, warp);
+  Ins ins(sink, warp, plan.copy_kind);
   typename Ins::Query q;
   typename Ins::Scores s;
   typename Ins::Output o;

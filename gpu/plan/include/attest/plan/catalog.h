@@ -7,6 +7,7 @@
 
 #include "attest/plan/args.h"
 #include "attest/plan/kernel_plan.h"
+#include "attest/plan/sm80_ablations.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/case.h"
 
@@ -133,14 +134,35 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   return plan;
 }
 
+/// The tile and kind of kernel that gpu/sm80 launches for a case: `general` as well where its tensors do not allow
+/// copies of 16 bytes or lie in pages.
+struct Sm80Choice {
+  Sm80Tile tile;
+  Sm80Kind kind;
+};
+constexpr Sm80Choice sm80_choice(const Case& c) {
+  const Problem& p = c.problem;
+  const Sm80Tile tile = sm80_tile(p, Sm80Kind::fast);
+  KernelPlan plan = sm80_plan(tile);
+  plan.headdim = static_cast<int>(p.headdim);
+  plan.headdim_v = static_cast<int>(p.headdim_v);
+  plan = with_layout(plan, c);
+  const bool wide = c.layout.page_size == 0 &&
+                    std::min({plan.copy_bytes_q, plan.copy_bytes_k, plan.copy_bytes_v, plan.copy_bytes_o}) == 16;
+  if (wide && sm80_kind(p) == Sm80Kind::fast) return {tile, Sm80Kind::fast};
+  return {sm80_tile(p, Sm80Kind::general), Sm80Kind::general};
+}
+
 /// Our own sm_80 forward: for 16-bit inputs the tile that gpu/sm80 is compiled for (sm80_tiles.h), smaller where a
 /// device has too little shared memory for it. Others have no kernel; the same tiles, without padding.
-constexpr KernelPlan attest_plan(const Problem& p, std::uint32_t max_smem_bytes) {
-  KernelPlan plan = sm80_plan(sm80_tile(p));
+constexpr KernelPlan attest_plan(const Case& c, std::uint32_t max_smem_bytes) {
+  const Problem& p = c.problem;
+  KernelPlan plan = sm80_plan(sm80_choice(c).tile);
   plan.headdim = static_cast<int>(p.headdim);
   plan.headdim_v = static_cast<int>(p.headdim_v);
   plan.element_bytes = bytes_of(p.dtype);
   plan.longest_first = p.causal != Causal::none;
+  plan.packed_heads = sm80_packed_heads(p);
   if (plan.element_bytes != 2) plan.padded_headdim = plan.padded_headdim_v = 0;
   if (plan.smem_bytes() > max_smem_bytes) plan.stages = 1, plan.merged_wait = false;
   if (plan.smem_bytes() > max_smem_bytes && plan.tile_m > 64) plan.tile_m = 64, plan.num_warps = 4;
@@ -151,13 +173,29 @@ constexpr KernelPlan attest_plan(const Problem& p, std::uint32_t max_smem_bytes)
 
 struct NamedPlan {
   std::string_view name, description;
-  KernelPlan (*make)(const Problem& problem, std::uint32_t max_smem_bytes);
+  KernelPlan (*make)(const Case& c, std::uint32_t max_smem_bytes);
 };
+
+/// attest_plan() with a mechanism taken away; gpu/sm80 has such kernels for its d128 tile.
+template <Sm80Ablation Ablation>
+constexpr KernelPlan ablated_plan(const Case& c, std::uint32_t max_smem_bytes) {
+  return with_ablation(attest_plan(c, max_smem_bytes), Ablation);
+}
 
 inline constexpr NamedPlan named_plans[] = {
     {"attest", "our sm_80 forward: cp.async, ldmatrix, mma.sync, XOR swizzle, lazy rescale", attest_plan},
-    {"fa2", "FlashAttention 2 forward on sm_80 and later, from its launch sizes and counters", fa2_plan},
-    {"fa3", "FlashAttention 3 forward on sm_90, from its launch sizes and counters", fa3_plan},
+    {"fa2", "FlashAttention 2 forward on sm_80 and later, from its launch sizes and counters",
+     [](const Case& c, std::uint32_t max_smem_bytes) { return fa2_plan(c.problem, max_smem_bytes); }},
+    {"fa3", "FlashAttention 3 forward on sm_90, from its launch sizes and counters",
+     [](const Case& c, std::uint32_t max_smem_bytes) { return fa3_plan(c.problem, max_smem_bytes); }},
+};
+
+/// What `--plan` takes besides.
+inline constexpr NamedPlan ablation_plans[] = {
+    {sm80_ablations[0].name, sm80_ablations[0].description, ablated_plan<Sm80Ablation::no_swizzle>},
+    {sm80_ablations[1].name, sm80_ablations[1].description, ablated_plan<Sm80Ablation::sync_copies>},
+    {sm80_ablations[2].name, sm80_ablations[2].description, ablated_plan<Sm80Ablation::no_skip>},
+    {sm80_ablations[3].name, sm80_ablations[3].description, ablated_plan<Sm80Ablation::spill>},
 };
 
 }  // namespace attest

@@ -52,7 +52,8 @@ struct KernelPlan {
   bool skips_tiles = true;            // key tiles that no query of the tile sees are not visited
   bool evict_first_q = false;         // L2 hint of Q's copies
   KeyOrder key_order = KeyOrder::descending;
-  int num_splits = 1;  // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
+  int packed_heads = 1;  // query heads of a key head that share tiles: row r is query r / packed_heads of one of them
+  int num_splits = 1;    // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
   bool softcap = false, alibi = false, bias = false, sink = false;
   int exp_instructions = 1;  // a score: 1 where exp2 flushes denormals to zero, 4 where it scales them
   // What a compiler made of this plan, where it is known (0: estimate).
@@ -139,21 +140,22 @@ struct KernelPlan {
   }  // stages == 1: K's slot is filled again in the same tile
 
   // ---- masks
+  constexpr int query(int row) const { return packed_heads == 1 ? row : row / packed_heads; }
   constexpr int key_end(const Work& w, int row) const {  // first key past those that `row` sees
-    const int end = w.right < 0 ? w.seqlen_k : row + w.diagonal + w.right + 1;
+    const int end = w.right < 0 ? w.seqlen_k : query(row) + w.diagonal + w.right + 1;
     return end < w.seqlen_k ? end : w.seqlen_k;
   }
-  constexpr int key_begin(const Work& w, int row) const { return w.left < 0 ? 0 : row + w.diagonal - w.left; }
+  constexpr int key_begin(const Work& w, int row) const { return w.left < 0 ? 0 : query(row) + w.diagonal - w.left; }
   constexpr bool visible(const Work& w, int row, int key) const {  // prefix and documents apart, see RowMask
     return key >= key_begin(w, row) && key < key_end(w, row);
   }
   constexpr int prefix_end(const Work& w) const { return w.prefix < w.seqlen_k ? w.prefix : w.seqlen_k; }
   constexpr int document_begin(const Work& w, int row) const {
-    const int document = document_of(w, row);
+    const int document = document_of(w, query(row));
     return document == 0 ? 0 : w.document_ends[document - 1];
   }
   constexpr int document_end(const Work& w, int row) const {
-    const int document = document_of(w, row);
+    const int document = document_of(w, query(row));
     return document < w.num_documents ? w.document_ends[document] : std::numeric_limits<int>::max();
   }
   constexpr bool has_rows(const Work& w) const { return w.q_tile * tile_m < w.seqlen_q; }  // else the CTA leaves
@@ -206,6 +208,16 @@ struct KernelPlan {
     return at.packed ? at.head * at.total_q + at.first_row : (at.batch * at.nheads + at.head) * at.seqlen_q;
   }
   constexpr std::int64_t lse_stride(const HeadPlace&) const { return 1; }  // from a row of a head to the next
+  /// And where a row lies from there: rows of packed heads alternate.
+  constexpr std::int64_t lse_offset(const HeadPlace& at, int row, std::int64_t stride) const {
+    if (packed_heads == 1) return offset(row, stride);
+    return row % packed_heads * (at.packed ? at.total_q : at.seqlen_q) + query(row) * stride;
+  }
+  /// Elements from a head's row 0 to row `row` of Q or O.
+  constexpr std::int64_t query_offset(std::int64_t row, std::int64_t row_stride, std::int64_t head_stride) const {
+    if (packed_heads == 1) return offset(row, row_stride);
+    return offset(row / packed_heads, row_stride) + offset(row % packed_heads, head_stride);
+  }
   /// Row 0 of a head in a split's part of the workspace.
   constexpr std::int64_t partial_row(const HeadPlace& at, int split_index) const {
     return ((split_index * at.num_batches + at.batch) * at.nheads + at.head) * at.seqlen_q;
@@ -226,7 +238,7 @@ struct KernelPlan {
     return bias ? s + bias_value : s;
   }
   constexpr int distance(const Work& w, int row, int key) const {  // of ALiBi
-    const int d = row + w.diagonal - key;
+    const int d = query(row) + w.diagonal - key;
     return d < 0 ? -d : d;
   }
   constexpr bool takes_sink(const Work& w) const { return sink && w.split == 0; }
@@ -256,41 +268,10 @@ struct KernelPlan {
   constexpr bool keeps_exponentials() const { return true; }  // keep_exponential changes nothing
   constexpr bool restarts_accumulator(int /*k_step*/) const { return false; }
 
-  /// Empty if a kernel of this plan can exist, else what is wrong with it.
-  constexpr const char* invalid() const {
-    const auto power_of_two = [](int x, int low, int high) { return x >= low && x <= high && (x & (x - 1)) == 0; };
-    if (headdim < 1 || headdim > 256) return "headdim is outside 1 to 256";
-    if (headdim_v < 1 || headdim_v > 256) return "headdim_v is outside 1 to 256";
-    if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) return "element_bytes is none of 1, 2, 4";
-    if (num_warps < 1 || num_warps > 16) return "num_warps is outside 1 to 16";
-    if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0)
-      return "tile_m is no multiple of 16 rows a warp, up to 512";
-    if (producer_warps < 0 || producer_warps > 4) return "producer_warps is outside 0 to 4";
-    if ((copy_kind == CopyKind::tma) != (producer_warps > 0)) return "producer_warps and copies by tma need each other";
-    if (matrix_kind == MatrixKind::wgmma && (num_warps % 4 != 0 || rows_per_warp() != 16 || copy_kind != CopyKind::tma))
-      return "matrix_kind needs warpgroups of 4 warps, 64 rows each, and copies by tma";
-    if (p_in_smem && matrix_kind != MatrixKind::wgmma) return "p_in_smem needs wgmma";
-    if (cluster < 1 || cluster > 16 || (cluster > 1 && copy_kind != CopyKind::tma))
-      return "cluster is outside 1 to 16, or without tma";
-    if (pad_chunks < 0 || pad_chunks > 8 || (pad_chunks > 0 && copy_kind == CopyKind::tma))
-      return "pad_chunks is outside 0 to 8, or with tma, which writes rows without gaps";
-    if (other_smem_bytes < 0 || other_smem_bytes > 65536) return "other_smem_bytes is outside 0 to 65536";
-    if (l2_section_bytes < 0) return "l2_section_bytes is negative";
-    if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";
-    if (tile_n % k_step() != 0) return "tile_n is no multiple of the 32 keys of a matrix step of 8-bit values";
-    if (stages < 1 || stages > 4) return "stages is outside 1 to 4";
-    if (merged_wait && stages < 2) return "merged_wait needs stages >= 2";
-    if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0 || padded_headdim % k_step() != 0))
-      return "padded_headdim is below headdim or no multiple of 16, or of 32 8-bit values";
-    if (padded_headdim_v != 0 && (padded_headdim_v < headdim_v || padded_headdim_v % 16 != 0))
-      return "padded_headdim_v is below headdim_v or no multiple of 16";
-    for (const Operand x : {Operand::q, Operand::k, Operand::v, Operand::o}) {
-      if (!power_of_two(copy_bytes(x), 1, 16)) return "copy_bytes is none of 1, 2, 4, 8, 16";
-      if (copy_bytes(x) < bytes(x) || valid_columns(x) * bytes(x) % copy_bytes(x) != 0)
-        return "copy_bytes does not divide a row";
-    }
-    return nullptr;
-  }
+  /// Empty if a kernel of this plan can exist, else what is wrong with it: plan_invalid.h.
+  constexpr const char* invalid() const;
 };
 
 }  // namespace attest
+
+#include "attest/plan/plan_invalid.h"

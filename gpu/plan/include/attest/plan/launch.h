@@ -16,6 +16,7 @@ struct Launch {
   int prefix = 0;
   const std::int32_t* document_ends = nullptr;
   int num_documents = 0;
+  int packed_heads = 1;  // of the plan
 };
 
 /// The lengths of a problem as the arrays that a kernel reads, for as long as this lives.
@@ -46,7 +47,7 @@ struct LengthArrays {
 };
 
 /// Windows that reach past both sequences become unlimited, so that no sum overflows.
-inline Launch make_launch(const Problem& p, const std::vector<std::int32_t>& document_ends) {
+inline Launch make_launch(const Problem& p, const std::vector<std::int32_t>& document_ends, int packed_heads = 1) {
   const auto window = [&](std::int64_t w) { return w < 0 || w >= p.seqlen_q + p.seqlen_k ? -1 : static_cast<int>(w); };
   Launch launch;
   launch.seqlen_q = static_cast<int>(p.seqlen_q);
@@ -58,12 +59,13 @@ inline Launch make_launch(const Problem& p, const std::vector<std::int32_t>& doc
   launch.prefix = static_cast<int>(p.prefix);
   launch.document_ends = document_ends.data();
   launch.num_documents = static_cast<int>(document_ends.size());
+  launch.packed_heads = packed_heads;
   return launch;
 }
 
 /// Query tiles of the longest batch entry; CTAs past the end of theirs have nothing to do.
 constexpr int num_q_tiles(const KernelPlan& plan, const Problem& p) {
-  return static_cast<int>((p.seqlen_q + plan.tile_m - 1) / plan.tile_m);
+  return static_cast<int>((p.seqlen_q * plan.packed_heads + plan.tile_m - 1) / plan.tile_m);
 }
 
 /// A CTA's numbers, from its place in the grid.
@@ -73,9 +75,10 @@ constexpr Work make_work(const Launch& launch, const ForwardArgs& args, std::int
   };
   Work work;
   work.q_tile = q_tile;
-  work.seqlen_q = length(args.cu_seqlens_q, launch.seqlen_q);
+  const int queries = length(args.cu_seqlens_q, launch.seqlen_q);
+  work.seqlen_q = queries * launch.packed_heads;
   work.seqlen_k = args.seqused_k != nullptr ? args.seqused_k[batch] : length(args.cu_seqlens_k, launch.seqlen_k);
-  work.diagonal = launch.top_left ? 0 : work.seqlen_k - work.seqlen_q;
+  work.diagonal = launch.top_left ? 0 : work.seqlen_k - queries;
   work.left = launch.left;
   work.right = launch.right;
   work.causal = launch.causal;
@@ -88,7 +91,9 @@ constexpr Work make_work(const Launch& launch, const ForwardArgs& args, std::int
 }
 
 /// The work of query tile `q_tile` where all batch entries are alike and there are no documents.
-inline Work make_work(const Problem& p, int q_tile) { return make_work(make_launch(p, {}), {}, 0, q_tile, 0); }
+inline Work make_work(const Problem& p, int q_tile, int packed_heads = 1) {
+  return make_work(make_launch(p, {}, packed_heads), {}, 0, q_tile, 0);
+}
 
 /// `plan` with what a case asks of it besides its tiles.
 constexpr KernelPlan with_features(KernelPlan plan, const Case& c) {

@@ -13,9 +13,9 @@ inline constexpr Sm80Tile all_sm80_tiles[] = {Sm80Tile::d64,        Sm80Tile::d9
                                               Sm80Tile::d128_short, Sm80Tile::d256_short};
 
 /// What a kernel is compiled for besides its tile. `fast`: scores are q.k times a positive number, masks are causal or
-/// a window, copies are of 16 bytes from rows that follow each other. `general`: whatever a case asks for, by flags.
-/// Branches that are never taken still cost: they part what the compiler would interleave, and the instruction cache
-/// carries them along.
+/// a window, copies are of 16 bytes from rows that follow each other, a tile's rows are one head's. `general`: whatever
+/// a case asks for, by flags. Branches that are never taken still cost: they part what the compiler would interleave,
+/// and the instruction cache carries them along.
 enum class Sm80Kind : std::uint8_t { fast, general };
 
 constexpr bool is_short(Sm80Tile tile) { return tile >= Sm80Tile::d128_short; }
@@ -82,12 +82,14 @@ constexpr int sm80_min_ctas(Sm80Tile tile) {
   return warps == 1 ? 4 : warps == 4 ? 2 : 1;
 }
 
-/// With one query, the heads that share a key head are taken for queries of one head where nothing tells them apart:
-/// their tile then reads K and V once.
-constexpr bool sm80_packs_group(const Problem& p) {
-  const bool all_keys = p.window_left < 0 && p.window_right < 0 && p.causal != Causal::top_left && p.documents.empty();
+/// The heads that share a key head share tiles where queries are too few to fill one and nothing tells the heads apart:
+/// K and V are then read once for all of them. One tile holds them all, or they all see the same keys: so splits have
+/// the same keys as without.
+constexpr int sm80_packed_heads(const Problem& p) {
   const bool heads_alike = !p.alibi && !p.sink && p.bias == Bias::none;
-  return p.seqlen_q == 1 && p.nheads != p.nheads_k && p.varlen_q.empty() && all_keys && heads_alike;
+  const std::int64_t group = p.nheads / p.nheads_k, rows = p.headdim <= 128 && p.headdim_v <= 128 ? 128 : 64;
+  const bool one_tile = p.seqlen_q < 16 && p.seqlen_q * group <= rows;
+  return heads_alike && (one_tile || p.seqlen_q == 1) ? static_cast<int>(group) : 1;
 }
 
 /// A positive scale alone can stand in the exponent.
@@ -99,8 +101,7 @@ constexpr bool sm80_modifies_scores(const Problem& p) {
 /// ones are of that kind alone.
 constexpr Sm80Tile sm80_tile(const Problem& p, Sm80Kind kind) {
   const auto fits = [&p](std::int64_t d, std::int64_t d_v) { return p.headdim <= d && p.headdim_v <= d_v; };
-  if ((sm80_packs_group(p) ? p.nheads / p.nheads_k : p.seqlen_q) <= 16)
-    return fits(128, 128) ? Sm80Tile::d128_short : Sm80Tile::d256_short;
+  if (p.seqlen_q * sm80_packed_heads(p) <= 16) return fits(128, 128) ? Sm80Tile::d128_short : Sm80Tile::d256_short;
   if (fits(64, 64)) return Sm80Tile::d64;
   if (kind == Sm80Kind::general) return fits(128, 128) ? Sm80Tile::d128 : Sm80Tile::d256;
   return fits(96, 96)     ? Sm80Tile::d96
@@ -112,7 +113,8 @@ constexpr Sm80Tile sm80_tile(const Problem& p, Sm80Kind kind) {
 
 /// The kind where tensors are aligned and not paged.
 constexpr Sm80Kind sm80_kind(const Problem& p) {
-  return sm80_modifies_scores(p) || p.prefix > 0 || !p.documents.empty() ? Sm80Kind::general : Sm80Kind::fast;
+  return sm80_modifies_scores(p) || p.prefix > 0 || !p.documents.empty() || sm80_packed_heads(p) > 1 ? Sm80Kind::general
+                                                                                                     : Sm80Kind::fast;
 }
 constexpr Sm80Tile sm80_tile(const Problem& p) { return sm80_tile(p, sm80_kind(p)); }
 

@@ -4,12 +4,12 @@
 
 namespace attest {
 
-/// Query i is aligned with key i + diagonal; it sees keys from i + diagonal - left to i + diagonal + right, where left,
-/// right < 0 mean unlimited (a causal mask is right = 0), and the keys below `prefix`, both within its document.
-/// Lengths are those of the CTA's batch entry.
+/// Query i, which is row i unless heads are packed, is aligned with key i + diagonal; it sees keys from i + diagonal -
+/// left to i + diagonal + right, where left, right < 0 mean unlimited (a causal mask is right = 0), and the keys below
+/// `prefix`, both within its document. Lengths are those of the CTA's batch entry.
 struct Work {
   int q_tile = 0;
-  int seqlen_q = 0;
+  int seqlen_q = 0;  // rows: queries, times packed heads
   int seqlen_k = 0;
   int diagonal = 0;
   int left = -1;

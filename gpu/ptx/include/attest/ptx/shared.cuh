@@ -12,6 +12,21 @@ ATTEST_DEVICE void store_shared_16(std::uint32_t shared, std::uint16_t x) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared), "h"(x) : "memory");
 }
 
+/// 16 bytes from global to shared memory through registers, or zeros where not `there`, if `go`.
+ATTEST_DEVICE void copy_16_if(bool go, std::uint32_t shared, const void* global, bool there) {
+  const int yes = go, read = go && there;
+  uint4 x;
+  asm volatile(
+      "{.reg .pred p; setp.ne.b32 p, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0; "
+      "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%4];}"
+      : "=&r"(x.x), "=&r"(x.y), "=&r"(x.z), "=&r"(x.w)
+      : "l"(global), "r"(read)
+      : "memory");
+  asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p st.shared.v4.b32 [%0], {%1, %2, %3, %4};}" ::"r"(shared),
+               "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "r"(yes)
+               : "memory");
+}
+
 /// `Bytes` from shared to global memory, where `there`. A predicate and no branch, so that several are under way.
 template <int Bytes>
 ATTEST_DEVICE void store_from_shared(void* global, std::uint32_t shared, bool there) {

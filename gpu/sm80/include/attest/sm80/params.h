@@ -25,10 +25,12 @@ struct ForwardParams {
 
   constexpr Sm80Kind kind() const {
     const bool wide = wide_q && wide_k && wide_v && copy_bytes_o == 16;
-    const bool plain = !modified && launch.prefix <= 0 && launch.num_documents == 0;
+    const bool plain = !modified && launch.prefix <= 0 && launch.num_documents == 0 && launch.packed_heads == 1;
     return wide && plain ? Sm80Kind::fast : Sm80Kind::general;
   }
-  constexpr GridExtents grid() const { return {q_tiles, num_splits, num_batches, nheads, nheads_k, launch.seqlen_k}; }
+  constexpr GridExtents grid() const {
+    return {q_tiles, num_splits, num_batches, nheads / launch.packed_heads, nheads_k, launch.seqlen_k};
+  }
 };
 
 /// The plan of a launch: a constant shape, and the fields that its case decides.
@@ -48,6 +50,7 @@ struct LaunchPlan : KernelPlan {
     sink = p.sink;
     longest_first = p.longest_first;
     num_splits = p.num_splits;
+    if (Kind == Sm80Kind::general) packed_heads = p.launch.packed_heads;
   }
   constexpr bool modifies_scores() const { return Kind == Sm80Kind::general && modified; }
   constexpr bool subtracts_before_log2e() const { return modifies_scores(); }

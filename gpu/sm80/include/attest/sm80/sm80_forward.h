@@ -13,10 +13,15 @@ namespace sm80 {
 
 /// One call as its kernels are launched with it. `args` are the device's; `workspace` holds workspace_bytes().
 ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspace);
+/// How many splits suit a case on such a device, whatever the case says.
+int choose_splits(const Case& c, const DeviceLimits& device);
 /// Of partial results, where there are splits.
 std::size_t workspace_bytes(const Case& c);
 /// The forward, and combine() where there are splits. Throws CudaError.
 void launch_forward(const Case& c, const ForwardParams& params, cudaStream_t stream);
+/// With `function`, of `plan`, in place of the kernel that the launch's tile and kind name.
+void launch_forward(const Case& c, const ForwardParams& params, const void* function, const KernelPlan& plan,
+                    cudaStream_t stream);
 
 }  // namespace sm80
 }  // namespace attest

@@ -49,7 +49,7 @@ __global__ void attend(Launch l) {
     for (int d = 0; d < l.headdim; ++d) score += __half2float(q[d]) * __half2float(k[d]);
     score *= l.scale;
     const float larger = score <= max_score ? max_score : score;  // a NaN becomes the maximum
-    const float base = larger == -INFINITY ? 0 : larger;  // a score of -Inf weighs nothing
+    const float base = larger == -INFINITY ? 0 : larger;          // a score of -Inf weighs nothing
     const float rescale = max_score == -INFINITY ? 0 : expf(max_score - base), weight = expf(score - base);
     const __half* const v = row(l.v, b, j, h_k);
     for (int d = 0; d < l.headdim_v; ++d) o[d] = o[d] * rescale + weight * __half2float(v[d]);

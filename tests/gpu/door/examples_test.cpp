@@ -48,6 +48,17 @@ TEST(Examples, ThePlanIsWhatTheKernelTells) {
   EXPECT_THROW(inspect_plan(program, EXAMPLES "/libexample_cpp.so", c), InvalidInput) << "it refuses fp32";
 }
 
+// The C++ example declares bottom-right only.
+TEST(Examples, WhereAllLengthsAreEqualBothAlignmentsAreOne) {
+  CheckOptions options;
+  options.kernel = EXAMPLES "/libexample_cpp.so";
+  options.the_case.problem.causal = Causal::top_left;
+  options.the_case.problem.seqlen_q = options.the_case.problem.seqlen_k = 9;
+  EXPECT_EQ(check_command(options, program).exit_code, exit_pass);
+  options.the_case.problem.seqlen_k = 10;
+  EXPECT_EQ(check_command(options, program).exit_code, exit_unsupported);
+}
+
 TEST(Examples, ALineToPasteTakesAnyPath) {
   EXPECT_THAT(repro_line("./lib.so:tile=8", "mask", {}), HasSubstr("--kernel ./lib.so:tile=8 --property mask"));
   EXPECT_THAT(repro_line("./it's mine.so", "mask", {}), HasSubstr(R"(--kernel './it'\''s mine.so' --property)"));

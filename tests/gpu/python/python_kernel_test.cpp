@@ -72,17 +72,18 @@ CommandResult check(const std::string& name) {
 }
 
 TEST_F(Python, WhatDoesWrongIsAFinding) {
-  for (const auto& [name, exit_code, says] : {std::tuple<std::string, ExitCode, std::string>{
-                                                  "raises", exit_kernel_crashed, "RuntimeError: no room (liar.py:"},
-                                              {"crashes", exit_kernel_crashed, "python ended by SIGSEGV"},
-                                              {"exits", exit_kernel_crashed, "python ended with exit status 0"},
-                                              {"hangs", exit_kernel_crashed, "no end after 1 s"},
-                                              {"asked_badly", exit_kernel_crashed, "no_such_field"},
-                                              {"rounds_badly", exit_kernel_crashed, "numerics.chain: 0 is outside 1 to"},
+  for (const auto& [name, exit_code, says] :
+       {std::tuple<std::string, ExitCode, std::string>{"raises", exit_kernel_crashed,
+                                                       "RuntimeError: no room (liar.py:"},
+        {"crashes", exit_kernel_crashed, "python ended by SIGSEGV"},
+        {"exits", exit_kernel_crashed, "python ended with exit status 0"},
+        {"hangs", exit_kernel_crashed, "no end after 1 s"},
+        {"asked_badly", exit_kernel_crashed, "no_such_field"},
+        {"rounds_badly", exit_kernel_crashed, "numerics.chain: 0 is outside 1 to"},
         {"refuses", exit_unsupported, "batch: 1 is not to my liking"},
-                                              {"chatters", exit_kernel_wrong, "unwritten"},
-                                              {"out_of_bounds", exit_kernel_wrong, "out_of_bounds"},
-                                              {"far_away", exit_kernel_wrong, "unwritten"}}) {
+        {"chatters", exit_kernel_wrong, "unwritten"},
+        {"out_of_bounds", exit_kernel_wrong, "out_of_bounds"},
+        {"far_away", exit_kernel_wrong, "unwritten"}}) {
     const CommandResult command = check(name);
     EXPECT_EQ(command.exit_code, exit_code) << command.text;
     EXPECT_THAT(command.text, HasSubstr(says));

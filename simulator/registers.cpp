@@ -14,12 +14,13 @@ namespace {
 // head follows from which of them need more; what it keeps for a step (addresses, loads in flight) is not known.
 constexpr int addresses_and_bounds = 26;
 constexpr int words_of_a_head_step = 6, head_steps_in_flight = 8;
-// Where registers run out the compiler gives up what it has in flight and keeps this much beside the accumulators, Q's
-// fragments and the rows.
-constexpr int least_other = 30;
-// The widest point of a key tile is S = Q K^T, where O is idle and is what goes; this much below it lies the softmax,
-// which rescales O, and what goes there is something else.
-constexpr int softmax_below_scores = 20;
+// Where registers run out the compiler gives up what it has in flight. It keeps the fragments of 16 keys, or, where the
+// code loads those of a matrix step at once and one ahead, nine such loads whatever the tile; and this much that comes
+// and goes within a step, the stack pointer, and what is lost where operands lie in aligned fours.
+constexpr int words_of_16_keys = 4, loads_ahead = 9, least_temporaries = 15;
+// The widest point of a key tile is S = Q K^T, where O is idle and is what goes. K's fragments and this much below it
+// lies the softmax, which rescales O, and what goes there is something else.
+constexpr int softmax_below_products = 16;
 
 // sm_90's compiler does not give up what it keeps for a head's steps where K and V have one slot each, and K's is
 // filled again while S is live: it parks it.
@@ -31,8 +32,9 @@ constexpr int compiler_that_parks = 90;
 constexpr int least_other_wgmma = 24;
 // One wgmma's operands beside its accumulators, descriptors and addresses among them, and P where it is in registers.
 constexpr int operands_of_wgmma = 26, operands_of_p = 4;
-// Producers only issue copies, and a ring of slots and tiles from a counter are what fills their registers.
-constexpr int producer_registers = 24, least_of_dynamic_producer = 26;
+// Producers only issue copies, and a ring of slots and tiles from a counter are what fills their registers. Those that
+// copy by address, all their threads, take more.
+constexpr int producer_registers = 24, addressing_producer_registers = 40, least_of_dynamic_producer = 26;
 
 [[noreturn]] void refuse_few(const KernelPlan& plan, const DeviceSpec& device) {
   throw InvalidInput(
@@ -55,11 +57,29 @@ void share(const KernelPlan& plan, const DeviceSpec& device, const LaunchBounds&
   r.limit = static_cast<int>(launch);
   if (plan.producer_warps == 0) return;
   const std::int64_t pool = (launch + 7) / 8 * 8 * plan.warps();  // of a lane in each warp
-  const std::int64_t left = (pool - std::int64_t{producer_registers} * plan.producer_warps) / plan.num_warps / 8 * 8;
+  const std::int64_t kept = plan.copy_kind == CopyKind::tma ? producer_registers : addressing_producer_registers;
+  const std::int64_t left = (pool - kept * plan.producer_warps) / plan.num_warps / 8 * 8;
   if (left < 8) refuse_few(plan, device);
   r.limit = static_cast<int>(std::min(most, left));
   const std::int64_t taken = (std::int64_t{r.limit} + 7) / 8 * 8 * plan.num_warps;
   r.producer_limit = static_cast<int>(std::min(most, (pool - taken) / plan.producer_warps / 8 * 8));
+}
+
+/// Words that mma.sync's compiler lacks in a key tile with everything given up that it gives up.
+struct Lack {
+  int least = 0;                // of the wider of S = Q K^T and a call under a live S
+  int widest = 0, softmax = 0;  // words beyond the limit there, and in the softmax
+};
+Lack lack_of(const KernelPlan& plan, const RegisterEstimate& r, int held) {
+  const int keys = words_of_16_keys * (plan.loads_whole_steps ? loads_ahead : 1);
+  const int scores = held + plan.loop_words + least_temporaries;  // less K's fragments
+  const bool calls = plan.stages == 1 && plan.refill_call_words > 0;
+  const int dead = plan.q_in_registers ? 0 : r.query;  // Q's fragments, once S is there
+  Lack lack;
+  lack.least = std::max(scores + keys, calls ? scores - dead + plan.refill_call_words : 0);
+  lack.widest = std::max(0, lack.least - r.limit);
+  lack.softmax = std::max(0, scores - softmax_below_products - r.limit);
+  return lack;
 }
 
 /// setmaxnreg comes after the launch, whose share each instruction must fit.
@@ -95,16 +115,19 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
     r.copies = (tile_words + plan.threads() - 1) / plan.threads();
   }
   const int held = r.output + r.scores + r.query + r.rows + r.probabilities + r.copies;
-  r.demand = held + r.other;
-  r.least = held + (fragments ? least_other : least_other_wgmma);
   share(plan, device, bounds, r);
+  const Lack lack = lack_of(plan, r, held);
+  r.least = fragments ? lack.least : held + least_other_wgmma;
+  r.demand = std::max(held + r.other, r.least);
   // a launch gives every thread the same before setmaxnreg, and that is what its launch shows
   const int launch = launch_limit(plan, device, bounds);
   r.registers_per_thread = plan.producer_warps == 0 ? std::min(r.demand, r.limit) : launch;
   const int over = std::max(0, r.least - r.limit);
   if (fragments) {
-    r.stack_words = over + std::max(0, over - softmax_below_scores);
-    r.spill_words = 2 * r.stack_words;  // once for each of the two points
+    r.stack_words = lack.widest + lack.softmax;
+    // first goes what the loop only reads: stored once
+    r.parked_words = std::min(lack.widest, plan.loop_words);
+    r.spill_words = 2 * (r.stack_words - r.parked_words);  // once for each of the two points
     if (plan.stages == 1 && device.compute_capability >= compiler_that_parks && over == 0)
       r.parked_words = std::max(0, r.demand - keys_in_flight - r.limit);
     r.stack_words = std::max(r.stack_words, r.parked_words);
@@ -112,8 +135,10 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
     if (plan.known_registers == 0) refuse_wide_wgmma(plan, r, launch);
     r.stack_words = r.spill_words = over == 0 ? 0 : 2 * (plan.p_in_smem ? std::min(r.scores, r.output) : over);
   }
-  if (plan.producer_warps > 0 && plan.persistence == Persistence::dynamic && plan.stages > 1)
-    r.producer_stack_words = std::max(0, least_of_dynamic_producer - r.producer_limit);
+  const bool dynamic_ring = plan.persistence == Persistence::dynamic && plan.stages > 1;
+  const int producer_words =
+      plan.producer_words > 0 ? plan.producer_words : (dynamic_ring ? least_of_dynamic_producer : 0);
+  if (plan.producer_warps > 0) r.producer_stack_words = std::max(0, producer_words - r.producer_limit);
   if (plan.known_registers != 0) {
     r.known = true;
     r.registers_per_thread = plan.known_registers;

@@ -17,9 +17,11 @@ Json whole(double x) {
 }
 
 Json registers_json(const RegisterEstimate& e) {
-  return {{"known", e.known},   {"output", e.output}, {"scores", e.scores},
-          {"query", e.query},   {"rows", e.rows},     {"probabilities", e.probabilities},
-          {"copies", e.copies}, {"other", e.other},   {"demand", e.demand}};
+  return {{"known", e.known},   {"output", e.output},
+          {"scores", e.scores}, {"query", e.query},
+          {"rows", e.rows},     {"probabilities", e.probabilities},
+          {"copies", e.copies}, {"other", e.other},
+          {"demand", e.demand}, {"producer_stack_words", e.producer_stack_words}};
 }
 
 Json simulation_json(const TileWalk& w) {

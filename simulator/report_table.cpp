@@ -30,7 +30,10 @@ std::string utilisation_line(const SimulationReport& r) {
 
 std::string spill_words(const SimulationReport& r) {
   const std::string each = bytes(r.spill_bytes_per_thread) + " spilled";
-  return r.parked_bytes_per_thread == 0 ? each : each + " a key tile, " + bytes(r.parked_bytes_per_thread) + " once";
+  const std::string consumers =
+      r.parked_bytes_per_thread == 0 ? each : each + " a key tile, " + bytes(r.parked_bytes_per_thread) + " once";
+  const int producer = r.registers.producer_stack_words;
+  return producer == 0 ? consumers : consumers + fmt::format(", {} by the thread that copies", bytes(4.0 * producer));
 }
 
 std::string cube_vector_line(const SimulationReport& r) {

@@ -71,7 +71,7 @@ TEST(Registers, OneWgmmaMustFitTheLaunch) {
 
 TEST(Registers, CtasThatShareAnSmLowerTheLimit) {
   const DeviceSpec a100 = load_device("a100");
-  const KernelPlan plan = plan_of(128, 128, 64, 4);
+  const KernelPlan plan = plan_of(96, 128, 64, 4);
   EXPECT_EQ(estimate_registers(plan, a100).limit, 255);
   EXPECT_EQ(estimate_registers(plan, a100, {2}).limit, 255);
   EXPECT_EQ(estimate_registers(plan, a100, {3}).limit, 168);
@@ -94,7 +94,44 @@ TEST(Registers, SpillBeginsAtTheLeast) {
   EXPECT_EQ(estimate_registers(plan, device).registers_per_thread, roomy.least);
   device.registers_per_thread_max = roomy.least - 1;
   EXPECT_EQ(estimate_registers(plan, device).stack_words, 1);
-  EXPECT_EQ(estimate_registers(plan, device).spill_words, 2);
+  EXPECT_EQ(estimate_registers(plan, device).parked_words, 1);
+  EXPECT_EQ(estimate_registers(plan, device).spill_words, 0);
+  device.registers_per_thread_max = roomy.least - plan.loop_words - 3;  // the loop's own words and three of the tile's
+  EXPECT_EQ(estimate_registers(plan, device).parked_words, plan.loop_words);
+  EXPECT_GE(estimate_registers(plan, device).spill_words, 6);
+}
+
+// What a kernel's code holds beside its tiles, word by word; a call counts only where one slot is refilled under S.
+TEST(Registers, WordsOfTheCodeCount) {
+  const DeviceSpec a100 = load_device("a100");
+  KernelPlan plan = plan_of(128, 128, 64, 4);
+  const auto least = [&] { return estimate_registers(plan, a100).least; };
+  const int streamed = least();
+  plan.loads_whole_steps = true;
+  EXPECT_EQ(least(), streamed + 32);  // nine loads of 4 words, not one
+  plan.loads_whole_steps = false;
+  plan.loop_words += 5;
+  EXPECT_EQ(least(), streamed + 5);
+  plan.refill_call_words = 40;  // Q's 16 words are dead by then, and the 4 of K's
+  EXPECT_EQ(least(), streamed + 5 + 40 - 16 - 4);
+  plan.stages = 2;
+  EXPECT_EQ(least(), streamed + 5);
+}
+
+// FlashAttention 3's tiles in pairs keep two words more than its producers have; those handed out keep fewer.
+TEST(Registers, AProducersWordsThatDoNotFitAreItsStack) {
+  const DeviceSpec h200 = load_device("h200");
+  Problem p{1, 16, 16, 4096, 4096, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  EXPECT_EQ(estimate_registers(fa3_plan(p, 232448), h200).producer_stack_words, 4);
+  p.seqlen_q = 128;
+  EXPECT_EQ(estimate_registers(fa3_plan(p, 232448), h200).producer_stack_words, 2);
+  p.causal = Causal::bottom_right;
+  EXPECT_EQ(estimate_registers(fa3_plan(p, 232448), h200).producer_stack_words, 0);
+  KernelPlan plan = fa3_plan(p, 232448);
+  plan.known_registers = 0, plan.copy_kind = CopyKind::cp_async;
+  const RegisterEstimate by_address = estimate_registers(plan, h200);
+  EXPECT_EQ(by_address.limit, 232);
+  EXPECT_EQ(by_address.producer_limit, 40);
 }
 
 TEST(Registers, ThePlansOwnDataWins) {

@@ -53,6 +53,25 @@ constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
                        strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v), {base, base, base, base_o});
 }
 
+/// What FlashAttention 2's code is compiled for besides its tile.
+struct Fa2Features {
+  bool causal = false, local = false, alibi = false, softcap = false;
+  bool whole_tiles = true, whole_rows = true;  // lengths and head dimension are multiples of the tile's
+};
+
+/// Words that its code holds across the loop over key tiles, as the kernels of 64 x 64 tiles at headdim 96, which have
+/// registers to spare, show at its head (bench/hardware/registers/live_words.py).
+constexpr int fa2_loop_words(const Fa2Features& f) {
+  int words = 19;
+  if (!f.whole_tiles) words += 6;
+  if (f.causal) words += 4;
+  if (f.local) words += 11;
+  if (f.alibi) words += 4;
+  if (f.softcap) words += 1;
+  if (!f.whole_rows) words += 4;
+  return words;
+}
+
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
 /// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
 /// from shared memory in each key tile. Registers and spill are those of PyTorch 2.11's sm_90 code
@@ -73,9 +92,13 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   plan.num_warps = padded <= 128 ? 4 : 8;
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
+  const bool causal = p.causal != Causal::none, local = p.window_left >= 0 || p.window_right >= 0;
+  const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
+  const bool whole_tiles = whole && padded <= 128 && !local && !p.alibi;
+  plan.loads_whole_steps = true;
+  plan.loop_words =
+      fa2_loop_words({causal && !local, local, p.alibi, p.softcap != 0, whole_tiles, p.headdim == padded && !p.alibi});
   if (plan.element_bytes == 2 && (padded == 128 || padded == 64)) {
-    const bool causal = p.causal != Causal::none;
-    const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
     plan.known_registers = 255;
     plan.spill_words_per_key_tile = padded == 64 ? (causal && !whole ? 5 : 6) : whole ? 14 : 8;
     if (padded == 128)
@@ -91,11 +114,19 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   return plan;
 }
 
-/// FlashAttention 3's forward on Hopper, from its launch sizes and counters at headdim 64 and 128, where its spill of
-/// 12 to 20 bytes a thread is left out, and from its table of tile sizes at others: a producer warpgroup, two consumer
-/// warpgroups or three, two slots, wgmma, a persistent grid. Full attention takes tiles at a fixed stride, with K and V
-/// multicast to pairs of query tiles where these come in pairs; a mask takes the longest tiles first from a counter,
-/// over as many heads at a time as have their K and V in 32 MiB.
+/// Words of the thread that copies, in FlashAttention 3: of kernels whose producers have 24 registers, what is live in
+/// its loop and what it stores. A producer that numbers its tiles itself keeps the number and what it takes it apart
+/// by; one that is handed tiles does not.
+constexpr int fa3_producer_words(Persistence persistence, int cluster, bool varlen, bool masked) {
+  if (varlen) return masked ? 30 : 34;
+  return persistence == Persistence::static_stride ? (cluster > 1 ? 28 : 26) : 22;
+}
+
+/// FlashAttention 3's forward on Hopper, from its launch sizes and counters at headdim 64 and 128, and from its table
+/// of tile sizes at others: a producer warpgroup, two consumer warpgroups or three, two slots, wgmma, a persistent
+/// grid. Full attention takes tiles at a fixed stride, with K and V multicast to pairs of query tiles where these come
+/// in pairs; a mask takes the longest tiles first from a counter, over as many heads at a time as have their K and V in
+/// 32 MiB.
 constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
   const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
   const bool local = p.window_left >= 0 || p.window_right >= 0, causal = p.causal != Causal::none && !local;
@@ -121,7 +152,7 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.producer_warps = 4;
   plan.copy_kind = CopyKind::tma;
   plan.matrix_kind = MatrixKind::wgmma;
-  plan.p_in_smem = padded <= 64 && !masked;
+  plan.p_in_smem = padded == 96 || (padded == 64 && !masked);
   plan.stages = 2;
   plan.other_smem_bytes = 3072;
   plan.persistence = masked ? Persistence::dynamic : Persistence::static_stride;
@@ -129,6 +160,8 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.l2_section_bytes = masked ? 32 << 20 : 0;
   const std::int64_t q_tiles = (p.seqlen_q + plan.tile_m - 1) / plan.tile_m;
   plan.cluster = padded >= 128 && !masked && q_tiles % 2 == 0 ? 2 : 1;
+  const bool varlen = !p.varlen_q.empty() || !p.varlen_k.empty() || !p.seqused_k.empty();
+  plan.producer_words = fa3_producer_words(plan.persistence, plan.cluster, varlen, masked);
   plan.evict_first_q = true;  // its K and V are evict_last, which changes nothing on an H200
   if (padded == 64 || padded == 128) plan.known_registers = plan.num_warps == 12 ? 128 : 168;
   return plan;
@@ -168,7 +201,7 @@ constexpr KernelPlan attest_plan(const Case& c, std::uint32_t max_smem_bytes) {
   if (plan.smem_bytes() > max_smem_bytes && plan.tile_m > 64) plan.tile_m = 64, plan.num_warps = 4;
   while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 32) plan.tile_n /= 2;
   if (plan.smem_bytes() > max_smem_bytes && plan.element_bytes > 1) plan.tile_n = 16;
-  return plan;
+  return with_words_of(plan, sm80_kind(p));
 }
 
 struct NamedPlan {

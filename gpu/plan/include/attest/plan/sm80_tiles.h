@@ -76,6 +76,15 @@ constexpr KernelPlan sm80_plan(Sm80Tile tile) {
   return plan;
 }
 
+/// `plan` with what a kind's code holds across the loop over key tiles, as the kernels with registers to spare show at
+/// its head, and what its copies of odd granules, which are a function, hold beside that
+/// (bench/hardware/registers/live_words.py).
+constexpr KernelPlan with_words_of(KernelPlan plan, Sm80Kind kind) {
+  plan.loop_words = kind == Sm80Kind::fast ? 22 : 36;
+  plan.refill_call_words = kind == Sm80Kind::fast ? 0 : 43;
+  return plan;
+}
+
 /// CTAs an SM that registers are kept free for.
 constexpr int sm80_min_ctas(Sm80Tile tile) {
   const int warps = sm80_plan(tile).num_warps;

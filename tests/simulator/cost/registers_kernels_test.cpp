@@ -58,7 +58,7 @@ std::vector<Kernel> gpu_sm80_grid() {
   return kernels;
 }
 
-// Those of headdim 32, 64 and 96 for sm_80 were compiled when the mechanisms were chosen.
+// Those of headdim 32, 64 and 96, 128 by 128 x 32 and 256 by 64 x 64 were looked at when the mechanisms were chosen.
 std::vector<Kernel> flash_attention_2() {
   std::vector<Kernel> kernels;
   for (const auto& [line, x] : read_csv<15>("registers_fa2.csv")) {
@@ -69,7 +69,7 @@ std::vector<Kernel> flash_attention_2() {
     plan.loads_whole_steps = true, plan.loop_words = fa2_loop_words(f);
     Kernel& k = kernels.emplace_back();
     k.device = device_of(x[0]);
-    k.compiled = compiled_as(plan, x, x[0] != 80 || x[1] > 96);
+    k.compiled = compiled_as(plan, x, (x[1] == 128 && x[3] == 64) || x[1] == 192 || (x[1] == 256 && x[2] == 128));
     k.name = fmt::format("sm_{} {:>3} {:>3} x {:<3}{}{}{}{}{}{}", x[0], x[1], x[2], x[3], f.causal ? " causal" : "",
                          f.local ? " local" : "", f.alibi ? " alibi" : "", f.softcap ? " softcap" : "",
                          f.whole_tiles ? " whole tiles" : "", f.whole_rows ? "" : " part of rows");

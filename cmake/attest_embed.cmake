@@ -10,7 +10,7 @@ function(attest_embed OUT FUNCTION)
     file(READ ${file} text)
     string(APPEND entries "    {\"${name}\", R\"~~~(${text})~~~\"},\n")
   endforeach()
-  set(content "#include \"embedded.h\"\n\nnamespace attest {\nstd::span<const EmbeddedFile> ${FUNCTION}() {\n")
+  set(content "#include \"attest/problem/embedded_file.h\"\n\nnamespace attest {\nstd::span<const EmbeddedFile> ${FUNCTION}();\nstd::span<const EmbeddedFile> ${FUNCTION}() {\n")
   string(APPEND content "  static constexpr EmbeddedFile files[] = {\n${entries}  };\n  return files;\n}\n}  // namespace attest\n")
   # not file(CONFIGURE): that would replace @names@ inside the files
   file(WRITE ${OUT}.new "${content}")

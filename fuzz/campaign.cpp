@@ -40,12 +40,12 @@ class Run {
   Run(JudgeFactory make_judge, const CampaignOptions& options)
       : options_(options),
         make_judge_(std::move(make_judge)),
-        mine_(options.cases > options.shard_index
-                  ? (options.cases - options.shard_index + options.shard_count - 1) / options.shard_count
+        mine_(options.cases > options.case_number(0)
+                  ? (options.cases - options.case_number(0) + options.shard_count - 1) / options.shard_count
                   : 0),
         corpus_(options.corpus.empty() ? std::nullopt : std::optional<Corpus>(std::in_place, options.corpus)),
         findings_(options, corpus_ ? &*corpus_ : nullptr) {
-    if (!corpus_) return;
+    if (!corpus_ || !options.replays) return;
     for (const Corpus::File& file : corpus_->files())
       if (corpus_shard(file.name, options.shard_count) == options.shard_index) replays_.push_back(&file);
   }
@@ -68,9 +68,7 @@ class Run {
     result_.failures = list_failures();
     if (stop_requested() && stopped_ == Stopped::interrupted) clear_stop();
     result_.threads = threads;
-    const std::uint64_t done = stopped_ == Stopped::failures ? counted_ : taken_;
-    const std::uint64_t next = options_.shard_index + options_.shard_count * done;
-    result_.first_uncovered_k = open_.empty() ? next : std::min(next, *open_.begin());
+    result_.first_uncovered_k = options_.case_number(result_.outcomes.size());
     result_.stopped = stopped_;
     result_.corpus.files = replays_.size();
     result_.corpus.added = findings_.corpus_added();
@@ -189,7 +187,7 @@ class Run {
     if (stopped_ != Stopped::finished || taken_ == mine_) return std::nullopt;
     look_for_end();
     if (stopped_ != Stopped::finished) return std::nullopt;
-    const std::uint64_t k = options_.shard_index + options_.shard_count * taken_++;
+    const std::uint64_t k = options_.case_number(taken_++);
     open_.insert(k);
     return k;
   }
@@ -222,8 +220,7 @@ class Run {
   void count_first_pending() {
     if (!full()) {
       count(pending_.begin()->second);
-      counted_ = (pending_.begin()->first - options_.shard_index) / options_.shard_count + 1;
-      if (full() && counted_ < mine_) stopped_ = Stopped::failures;
+      if (full() && result_.cases < mine_) stopped_ = Stopped::failures;
     }
     pending_.erase(pending_.begin());
   }
@@ -233,6 +230,7 @@ class Run {
     result_.census.add(outcome.the_case);
     result_.coverage.add(outcome.the_case, outcome.judged);
     result_.statuses.add(status);
+    if (outcome.k == options_.case_number(result_.outcomes.size())) result_.outcomes.push_back(status);
     ++result_.cases;
     result_.passed = result_.statuses[Status::passed];
     result_.unsupported = result_.statuses[Status::unsupported];
@@ -272,7 +270,6 @@ class Run {
   std::uint64_t taken_ = 0;
   std::set<std::uint64_t> open_;              // given out and not done
   std::map<std::uint64_t, Outcome> pending_;  // done and not counted
-  std::uint64_t counted_ = 0;                 // of this shard's cases, up to the last that counts
   Stopped stopped_ = Stopped::finished;
   std::exception_ptr error_;
   Findings findings_;
@@ -283,6 +280,8 @@ class Run {
 
 void CampaignOptions::validate() const {
   if (cases == 0) throw InvalidInput("cases", "0", "is below 1");
+  if (first_case > cases)
+    throw InvalidInput("first_case", fmt::format("{}", first_case), fmt::format("is above the {} cases", cases));
   if (!(time_seconds >= 0 && time_seconds <= 1e7))
     throw InvalidInput("time", fmt::format("{} s", time_seconds), "is outside 0 to 10^7 s");
   if (shard_count == 0 || shard_index >= shard_count)
@@ -291,6 +290,11 @@ void CampaignOptions::validate() const {
   if (!(hang_seconds >= 0 && hang_seconds <= 1e7))
     throw InvalidInput("timeout", fmt::format("{} s", hang_seconds), "is outside 0 to 10^7 s");
   if (max_failed == 0) throw InvalidInput("max-failed", "0", "is below 1");
+}
+
+std::uint64_t CampaignOptions::case_number(std::uint64_t n) const {
+  const std::uint64_t to_mine = (shard_index + shard_count - first_case % shard_count) % shard_count;
+  return first_case + to_mine + shard_count * n;
 }
 
 std::string_view to_string(Stopped stopped) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/campaign.h"
+#include "attest/fuzz/outcomes.h"
 
 namespace attest {
 namespace {
@@ -53,7 +54,9 @@ nlohmann::ordered_json to_json(const CampaignOptions& options, const CampaignRes
   json["seed"] = options.seed;
   json["generator_version"] = generator_version;
   json["shard"] = fmt::format("{}/{}", options.shard_index, options.shard_count);
+  json["first_case"] = options.first_case;
   json["first_uncovered_k"] = result.first_uncovered_k;
+  json["outcomes"] = outcomes_text(result.outcomes);
   json["stopped"] = to_string(result.stopped);
   json["seconds"] = result.seconds;
   json["cases_per_second"] = result.seconds > 0 ? static_cast<double>(result.cases) / result.seconds : 0;

@@ -14,6 +14,7 @@
 
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/error.h"
+#include "attest/problem/find_program.h"
 #include "attest/sass/loops.h"
 #include "attest/simulator/key_tile_instructions.h"
 #include "case_flags.h"

@@ -7,10 +7,6 @@
 
 namespace attest::tools {
 
-/// The first of `names` that can be run: as it stands if it has a slash, else in $PATH, then in `folders`. Empty if
-/// none can.
-std::string find_program(const std::string& name, const std::vector<std::string>& folders = {});
-
 /// Runs `argv` without a shell, stdin empty, stderr thrown away, and gives on_line what it prints, without line ends.
 /// Returns its exit status, 128 + N where signal N ended it. Throws EnvironmentError if it cannot be started. What
 /// on_line throws ends the program too.

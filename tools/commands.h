@@ -1,5 +1,6 @@
 // The commands of `attest`, one file each, in the order of --help.
 #pragma once
+#include "attest/fuzz/worker.h"
 #include "program.h"
 
 namespace attest::tools {
@@ -11,6 +12,10 @@ Command tune_command();
 Command measure_command();
 Command reference_command();
 Command mutants_command();
+Command bench_command(const KernelByName& make_kernel);
+Command nightly_command();
+Command merge_command();
+Command report_command();
 Command kernels_command();
 Command devices_command();
 Command plans_command();

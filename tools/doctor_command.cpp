@@ -6,16 +6,14 @@
 
 #include <CLI/Version.hpp>
 #include <Eigen/Core>
-#include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "attest/fuzz/inspect.h"
 #include "attest/fuzz/kernels.h"
 #include "attest/problem/error.h"
+#include "attest/problem/find_program.h"
 #include "commands.h"
 #include "kernel_flag.h"
 #include "output.h"
@@ -64,17 +62,6 @@ std::vector<Gpu> find_gpus(std::string& driver) {
   return gpus;
 }
 
-std::string find_in_path(const std::string& program) {
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    std::error_code error;
-    const auto file = std::filesystem::path(folder) / program;
-    if (std::filesystem::is_regular_file(file, error)) return file.string();
-  }
-  return "";
-}
-
 ExitCode inspect(const Flags& flags, const Results& results) {
   const Inspection inspection =
       inspect_kernel(WorkerProgram{}, read_kernel(flags), flags.seconds("--timeout").value_or(60));
@@ -88,7 +75,7 @@ ExitCode run(const Flags& flags) {
   if (const auto timeout = flags.text("--timeout")) throw InvalidInput("timeout", *timeout, "goes with --kernel");
   std::string driver;
   const std::vector<Gpu> gpus = find_gpus(driver);
-  const std::string nvcc = find_in_path("nvcc");
+  const std::string nvcc = find_program("nvcc");
 
   Json json;
   json["version"] = ATTEST_VERSION;

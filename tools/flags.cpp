@@ -40,6 +40,19 @@ void Flags::values(const std::string& name, const std::string& placeholder, cons
   repeatable_.insert(name);
 }
 
+void Flags::positional(const std::string& placeholder, const std::string& help, int most) {
+  positional_ = placeholder;
+  repeatable_.insert(placeholder);
+  app_.add_option(placeholder, help)->type_name("")->type_size(1)->expected(1, most)->allow_extra_args(most > 1);
+}
+
+std::vector<std::string> Flags::positional() const {
+  const std::vector<std::string> words = texts(positional_);
+  if (words.empty())
+    throw InvalidInput("command line", "no " + positional_, fmt::format("is given to attest {}", app_.get_name()));
+  return words;
+}
+
 void Flags::check() const {
   std::vector<std::string> names;
   for (const CLI::Option* option : app_.get_options()) {

@@ -27,6 +27,8 @@ class Flags {
   void toggle(const std::string& name, const std::string& help);
   /// --name VALUE, as often as wanted.
   void values(const std::string& name, const std::string& placeholder, const std::string& help);
+  /// Words that belong to no flag, one at least and at most `most`.
+  void positional(const std::string& placeholder, const std::string& help, int most);
 
   /// Refuses, with InvalidInput, what was given twice and what was never declared.
   void check() const;
@@ -35,6 +37,7 @@ class Flags {
   bool given(const std::string& name) const;
   std::optional<std::string> text(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;  // of values(), in the order they were given
+  std::vector<std::string> positional() const;
   std::optional<std::int64_t> integer(const std::string& name,
                                       std::int64_t low = std::numeric_limits<std::int64_t>::min(),
                                       std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
@@ -49,6 +52,7 @@ class Flags {
   CLI::App& app_;
   std::string group_ = "Options";
   std::set<std::string> toggles_, repeatable_;
+  std::string positional_;  // placeholder; empty: the command takes none
 };
 
 /// "--seqlen-q" -> "seqlen_q", the field that the flag sets.

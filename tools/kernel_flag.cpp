@@ -16,16 +16,17 @@ void declare_kernel_flag(Flags& flags) {
       "./mine.py (cpu)");
 }
 
-std::string read_kernel(const Flags& flags) {
-  std::string kernel = flags.text("--kernel").value_or("cpu");
-  if (is_python_kernel(kernel) || is_plugin(kernel)) {
-    check_plugin_file(is_python_kernel(kernel) ? python_file(kernel) : plugin_spec(kernel).path);
-    return kernel;
+std::string known_kernel(const std::string& word) {
+  if (is_python_kernel(word) || is_plugin(word)) {
+    check_plugin_file(is_python_kernel(word) ? python_file(word) : plugin_spec(word).path);
+    return word;
   }
   std::vector<std::string> names = kernel_names();
   names.emplace_back("mutant");
-  refuse_unknown("kernel", kernel.substr(0, kernel.find(':')), names);
-  return kernel;
+  refuse_unknown("kernel", word.substr(0, word.find(':')), names);
+  return word;
 }
+
+std::string read_kernel(const Flags& flags) { return known_kernel(flags.text("--kernel").value_or("cpu")); }
 
 }  // namespace attest::tools

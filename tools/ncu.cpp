@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "attest/problem/error.h"
+#include "attest/problem/find_program.h"
 #include "child.h"
 #include "measuring.h"
 #include "parse.h"

@@ -21,8 +21,8 @@ constexpr const char* description =
     "attest verifies FlashAttention kernels against a float64 reference and predicts the memory traffic they cause.";
 
 constexpr const char* footer = R"(Every command takes --json FILE|-. Results go to stdout, progress to stderr.
-Exit: 0 pass, 1 the kernel is wrong, 2 usage, 3 environment, 4 the kernel crashed or hung, 77 unsupported,
-130 interrupted after saving.
+Exit: 0 pass, 1 the kernel is wrong, 2 usage, 3 environment, 4 the kernel crashed or hung, 5 slower than
+before, 77 unsupported, 130 interrupted after saving.
 
 Examples:
   attest fuzz --kernel cpu --time 30s

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Installs what building attest needs on Debian and Ubuntu: tools/setup.sh run|test. Asks the network only for what is
+# Installs what building attest needs on Debian and Ubuntu: tools/setup.sh run|test|slurm. Asks the network only for what is
 # missing, so it also works offline once everything is there.
 set -euo pipefail
 
-build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev librapidcheck-dev libjs-d3)
+build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev librapidcheck-dev libjs-d3 libsqlite3-dev)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3 python3-torch chromium)
 
 case "${1:-}" in
   run) packages=("${build_packages[@]}") ;;
   test) packages=("${build_packages[@]}" "${test_packages[@]}") ;;
+  slurm) packages=("${build_packages[@]}" slurm-wlm munge python3) ;;
   *)
-    echo "usage: tools/setup.sh run|test" >&2
+    echo "usage: tools/setup.sh run|test|slurm" >&2
     exit 2
     ;;
 esac

@@ -27,7 +27,7 @@ inline void append(RunReport& to, const RunReport& from) {
 
 /// What call() gives; anything it throws but InvalidInput becomes KernelThrew.
 template <class Call>
-RunReport run_kernel(Call call) {
+auto run_kernel(Call call) -> decltype(call()) {
   try {
     return call();
   } catch (const InvalidInput&) {  // the user's, such as a plan that makes no kernel

@@ -10,6 +10,7 @@
 #include "attest/gpu/table_kernel.h"
 #include "attest/problem/error.h"
 #include "device_arena.h"
+#include "event_seconds.h"
 #include "exact_memory.h"
 
 namespace attest {
@@ -23,11 +24,30 @@ class DevicePlace : public RunPlace {
 
   RunReport run(std::span<const MemoryRange> memory, std::int64_t workspace_bytes,
                 const std::function<void(const PlaceOfRun&)>& call) override {
+    const auto workspace = static_cast<std::size_t>(workspace_bytes);
+    return or_lost(
+        memory, [&] { return exact_ ? run_exactly(memory, workspace, call) : run_in_arena(memory, workspace, call); });
+  }
+
+  std::vector<double> device_seconds(std::span<const MemoryRange> memory, std::int64_t workspace_bytes,
+                                     const std::function<void(const PlaceOfRun&)>& call, int repeats) override {
+    return or_lost(memory, [&] {
+      arena_.upload(memory, static_cast<std::size_t>(workspace_bytes), stream_->get());
+      return event_seconds(stream_->get(), repeats, [&] {
+        launch(
+            call, [this](const void* host) { return arena_.on_device(host); }, arena_.workspace());
+      });
+    });
+  }
+
+ private:
+  // What `act` gives, where the device still takes work.
+  template <class Act>
+  auto or_lost(std::span<const MemoryRange> memory, Act act) -> decltype(act()) {
     if (!lost_.empty()) throw KernelLost(lost_);
     if (memory.empty()) throw std::logic_error("DevicePlace: the caller does not say what memory to mirror");
-    const auto workspace = static_cast<std::size_t>(workspace_bytes);
     try {
-      return exact_ ? run_exactly(memory, workspace, call) : run_in_arena(memory, workspace, call);
+      return act();
     } catch (const KernelLost& error) {
       lost_ = error.what();
       throw;
@@ -39,7 +59,6 @@ class DevicePlace : public RunPlace {
     }
   }
 
- private:
   using Call = std::function<void(const PlaceOfRun&)>;
 
   RunReport run_in_arena(std::span<const MemoryRange> memory, std::size_t workspace_bytes, const Call& call) {

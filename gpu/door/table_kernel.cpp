@@ -146,13 +146,16 @@ class TableKernel : public Kernel {
   }
 
   RunReport run(const Case& c, const ForwardArgs& args) override {
-    return enter(c, args, ATTEST_PASS_FORWARD, [&](const PlaceOfRun& place, attest_forward& shared) {
-      attest_forward moved = to_api(c, relocated(args, place.at));
-      take_place(moved, shared);
-      call_guarded("forward", c, moved, [&](const attest_problem& problem, attest_text* text) {
-        return api_.forward(self_, &problem, &moved, text);
-      });
-    });
+    return enter(c, args, ATTEST_PASS_FORWARD,
+                 [&](const PlaceOfRun& place, attest_forward& shared) { forward(c, args, place, shared); });
+  }
+
+  std::vector<double> device_seconds(const Case& c, const ForwardArgs& args, int repeats) override {
+    std::vector<std::string> hazards;
+    const std::int64_t workspace_bytes = ask_workspace(c, ATTEST_PASS_FORWARD);
+    return place_->device_seconds(
+        memory_of(args), workspace_bytes,
+        [&](const PlaceOfRun& place) { forward(c, args, place, shared_of(place, workspace_bytes, hazards)); }, repeats);
   }
 
   RunReport run_backward(const Case& c, const BackwardArgs& args) override {
@@ -176,19 +179,36 @@ class TableKernel : public Kernel {
     args.host = shared.host;
   }
 
+  static std::span<const MemoryRange> memory_of(const ForwardArgs& args) {
+    return {args.memory, static_cast<std::size_t>(args.num_memory_ranges)};
+  }
+
+  static attest_forward shared_of(const PlaceOfRun& place, std::int64_t workspace_bytes,
+                                  std::vector<std::string>& hazards) {
+    attest_forward shared{};
+    shared.workspace = place.workspace;
+    shared.workspace_bytes = workspace_bytes;
+    shared.stream = place.stream;
+    shared.hazard = collect_hazard;
+    shared.host = &hazards;
+    return shared;
+  }
+
+  void forward(const Case& c, const ForwardArgs& args, const PlaceOfRun& place, const attest_forward& shared) {
+    attest_forward moved = to_api(c, relocated(args, place.at));
+    take_place(moved, shared);
+    call_guarded("forward", c, moved, [&](const attest_problem& problem, attest_text* text) {
+      return api_.forward(self_, &problem, &moved, text);
+    });
+  }
+
   // One pass in its place: workspace, stream and hazards are the same for both.
   template <class Pass>
   RunReport enter(const Case& c, const ForwardArgs& args, attest_pass which, Pass pass) {
     std::vector<std::string> hazards;
     const std::int64_t workspace_bytes = ask_workspace(c, which);
-    const std::span<const MemoryRange> memory(args.memory, static_cast<std::size_t>(args.num_memory_ranges));
-    RunReport report = place_->run(memory, workspace_bytes, [&](const PlaceOfRun& place) {
-      attest_forward shared{};
-      shared.workspace = place.workspace;
-      shared.workspace_bytes = workspace_bytes;
-      shared.stream = place.stream;
-      shared.hazard = collect_hazard;
-      shared.host = &hazards;
+    RunReport report = place_->run(memory_of(args), workspace_bytes, [&](const PlaceOfRun& place) {
+      attest_forward shared = shared_of(place, workspace_bytes, hazards);
       pass(place, shared);
     });
     report.hazards.insert(report.hazards.end(), hazards.begin(), hazards.end());

@@ -54,6 +54,9 @@ const CommandKeys command_keys[] = {
      {"case", "device", "plans", "plans_that_fit", "walked_in_full", "why", "ranked", "others", "skipped"}},
     {{"reference", "--seqlen-q", "3", "--seqlen-k", "5", "--out", "truth"}, {"case", "inputs", "files"}},
     {{"audit", "--kernel", ATTEST_LISTING}, {"file", "functions"}},
+    {{"bench", "--repeats", "1", "--seqlen-q", "8", "--seqlen-k", "8"}, {"kernel", "clock", "repeats", "rows"}},
+    {{"nightly", "--out", "n", "--kernel", "cpu", "--time", "1s", "--steps", "fuzz"},
+     {"started", "finished", "device", "driver", "toolkit", "exit_code", "seed", "red", "steps", "fuzz", "figures"}},
     {{"devices"}, {"devices"}},
     {{"plans"}, {"plans", "device", "dtype", "fields"}},
     {{"models"}, {"models"}},
@@ -105,6 +108,7 @@ TEST(Commands, HelpListsThemAll) {
   EXPECT_EQ(ran.exit_code, 0);
   std::set<std::string> tested;
   for (const CommandKeys& command : command_keys) tested.insert(command.arguments[0]);
+  tested.insert({"merge", "report"});  // which want a folder of a night: nightly_command_test.cpp
   // "Subcommands:" lines are "  name   summary": every one of them has a row above.
   std::size_t at = ran.out.find("Subcommands:\n");
   ASSERT_NE(at, std::string::npos);

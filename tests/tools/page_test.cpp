@@ -221,6 +221,19 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
   }
 }
 
+TEST_F(Page, SaysAtAGlanceWhatIsRedOfANight) {
+  const Ran ran =
+      run_attest(words("nightly --out n --kernel mutant:22-never-causal --time 5s --steps doctor,time,fuzz"), folder);
+  ASSERT_EQ(ran.exit_code, 1) << ran.err;
+  folder.write("night.html", folder.read("n/index.html"));
+  for (const json& page : seen(folder, {"night.html"})) {
+    expect_whole(page);
+    EXPECT_GE(page["sections"]["figures"]["rows"], 3);
+    EXPECT_EQ(page["sections"]["fuzz"]["rows"], 1);
+    EXPECT_EQ(page["sections"]["steps"]["rows"], 3);
+  }
+}
+
 TEST_F(Page, SaysSoWhereThereIsNothingToDraw) {
   predict("empty.html", words("--seqlen-q 0 --seqlen-k 0"));
   predict("blind.html", words("--seqlen-q 5 --seqlen-k 0"));

@@ -71,7 +71,7 @@ Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, 
     std::vector<char*> argv = {const_cast<char*>("attest")};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    ::execv(ATTEST_PROGRAM, argv.data());
+    ::execv(conduct.program, argv.data());
     ::_exit(127);
   }
   if (conduct.signal_seconds > 0) {

@@ -35,6 +35,7 @@ struct Conduct {
   double signal_seconds = 0;  // after which its process group gets `signal`, as from a terminal; 0: never
   int signal = SIGINT;
   bool closed_stderr = false;
+  const char* program = ATTEST_PROGRAM;
 };
 
 /// `attest arguments...` with `folder` as its working directory and nothing on stdin.

@@ -23,10 +23,12 @@ struct CampaignOptions {
   std::string kernel = "cpu";  // the word in repro lines
   std::uint64_t seed = 0;
   std::uint64_t cases = 10'000;                    // of the whole campaign, all shards together
+  std::uint64_t first_case = 0;                    // begin here: what is below it was run before
   double time_seconds = 0;                         // start no case and no replay after this; 0: no limit
   std::uint64_t shard_index = 0, shard_count = 1;  // this shard runs k = shard_index mod shard_count
   int threads = 0;                                 // or workers; 0: one a hardware thread
   std::string corpus;                              // a folder: replayed first, and failures join it; empty: none
+  bool replays = true;                             // false: failures join the corpus, and nothing of it is run
   std::uint64_t max_failed = 50;  // stop after this many failing cases: a wholly wrong kernel is soon told
   std::uint64_t max_hung = 5;     // or after this many that hung: each costs its limit of time
   int max_failures = 10;          // different (property, status) that are shrunk and listed
@@ -37,8 +39,10 @@ struct CampaignOptions {
   ShrinkLimits shrink;
   double max_shrink_seconds = 20;  // over all of them; those it leaves out are listed as they were found
 
-  /// Throws InvalidInput naming cases, time, shard, threads, timeout or max-failed.
+  /// Throws InvalidInput naming cases, first_case, time, shard, threads, timeout or max-failed.
   void validate() const;
+  /// The n-th case that this shard runs, from 0.
+  std::uint64_t case_number(std::uint64_t n) const;
 };
 
 /// One way of failing: the first case of it, made small.
@@ -58,8 +62,9 @@ std::string_view to_string(Stopped stopped);
 
 struct CampaignResult {
   std::uint64_t cases = 0, passed = 0, failed = 0, unsupported = 0;  // of this shard
-  std::uint64_t first_uncovered_k = 0;                               // every k of the shard below this was run
-  double seconds = 0;                                                // without shrinking
+  std::vector<Status> outcomes;         // of this shard's cases from the first on, up to the first that was not run
+  std::uint64_t first_uncovered_k = 0;  // every k of the shard from first_case up to this was run
+  double seconds = 0;                   // without shrinking
   Stopped stopped = Stopped::finished;
   int threads = 1;
   Tally statuses;                 // of the cases: a crash or a hang, else that of the first property that failed

@@ -56,6 +56,12 @@ class Kernel {
   virtual std::optional<std::string> plan(const Case& /*c*/) const { return std::nullopt; }
   /// Computes O and LSE. Reads the logical domain of q, k, v only and writes every element of o and lse.
   virtual RunReport run(const Case& c, const ForwardArgs& args) = 0;
+  /// Seconds of one run() on the device alone, without copies and launch: `repeats` measurements, each the mean of as
+  /// many launches in a row as its clock needs. None from a kernel that runs on the CPU, whose run() is timed from
+  /// outside.
+  virtual std::vector<double> device_seconds(const Case& /*c*/, const ForwardArgs& /*args*/, int /*repeats*/) {
+    return {};
+  }
   /// Computes the gradients, of which it writes every element. Called only where offers_gradients is set.
   virtual RunReport run_backward(const Case& /*c*/, const BackwardArgs& /*args*/) {
     throw std::logic_error("the kernel offers no gradients");

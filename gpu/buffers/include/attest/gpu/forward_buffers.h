@@ -25,6 +25,13 @@ struct ForwardRun {
   RunReport report;
 };
 
+/// What a call takes, measured some times.
+struct CallTimes {
+  std::vector<double> seconds;
+  bool on_device =
+      false;  // by the device's own clock; else CPU seconds of this process, which others' load leaves alone
+};
+
 /// The tensors of a forward run, each in memory of its own. Keeps its allocations: one object a thread, many runs.
 /// Not thread safe.
 class ForwardBuffers {
@@ -42,6 +49,9 @@ class ForwardBuffers {
   /// The gradients start as patterns and are judged like O; every element of dsink and dbias counts as one to be
   /// written. For kernels that offer gradients, on cases with inputs.dout.
   ForwardRun run_backward(Kernel& kernel, const Case& c, const Inputs& inputs);
+
+  /// Times the forward on these inputs, which no bytes are judged of. Throws KernelThrew.
+  CallTimes time(Kernel& kernel, const Case& c, const Inputs& inputs, int repeats);
 
  private:
   ForwardArgs lay_out(const Case& c, const Inputs& inputs);

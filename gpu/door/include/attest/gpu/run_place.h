@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "attest/gpu/api_problem.h"
 #include "attest/gpu/kernel.h"
@@ -31,6 +32,11 @@ class RunPlace {
   /// run in this process.
   virtual RunReport run(std::span<const MemoryRange> memory, std::int64_t workspace_bytes,
                         const std::function<void(const PlaceOfRun&)>& call) = 0;
+  /// Seconds of what call() enqueues, by the place's own clock, as Kernel::device_seconds; none where it has no clock.
+  virtual std::vector<double> device_seconds(std::span<const MemoryRange> /*memory*/, std::int64_t /*workspace_bytes*/,
+                                             const std::function<void(const PlaceOfRun&)>& /*call*/, int /*repeats*/) {
+    return {};
+  }
 };
 
 /// The memory stays where it is.

@@ -1,0 +1,214 @@
+#include "attest/nightly/history.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "attest/fuzz/outcomes.h"
+#include "attest/problem/error.h"
+#include "database.h"
+
+namespace attest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t schema_version = 1;
+
+constexpr const char* schema = R"(
+  CREATE TABLE night (id INTEGER PRIMARY KEY, started TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '', version TEXT NOT NULL,
+    host TEXT NOT NULL, device TEXT NOT NULL, driver TEXT NOT NULL, toolkit TEXT NOT NULL,
+    seed TEXT NOT NULL, generator_version TEXT NOT NULL, shard_index INTEGER NOT NULL, shard_count INTEGER NOT NULL,
+    kernels TEXT NOT NULL);
+  CREATE TABLE step (night INTEGER NOT NULL REFERENCES night, name TEXT NOT NULL, seconds REAL NOT NULL,
+    note TEXT NOT NULL, PRIMARY KEY (night, name));
+  CREATE TABLE verdict (night INTEGER NOT NULL REFERENCES night, name TEXT NOT NULL, state TEXT NOT NULL,
+    detail TEXT NOT NULL, repro TEXT NOT NULL, PRIMARY KEY (night, name));
+  CREATE INDEX verdict_by_name ON verdict (name, night);
+  CREATE TABLE series (night INTEGER NOT NULL REFERENCES night, name TEXT NOT NULL, unit TEXT NOT NULL,
+    figures TEXT NOT NULL, begins INTEGER NOT NULL, PRIMARY KEY (night, name));
+  CREATE INDEX series_by_name ON series (name, night);
+  CREATE TABLE covered (night INTEGER NOT NULL REFERENCES night, kernel TEXT NOT NULL, first_case TEXT NOT NULL,
+    outcomes TEXT NOT NULL, PRIMARY KEY (night, kernel, first_case)))";
+
+fs::path prepared(const fs::path& folder, bool must_exist) {
+  const fs::path path = folder / History::file_name;
+  std::error_code error;
+  if (must_exist && !fs::is_regular_file(path, error))
+    throw InvalidInput("history", fmt::format("'{}'", path.string()), "is no file; attest nightly --out makes one");
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw InvalidInput("out", fmt::format("'{}'", folder.string()), "is no folder");
+  fs::create_directories(folder, error);
+  if (error) throw EnvironmentError(fmt::format("'{}': cannot be made: {}", folder.string(), error.message()));
+  return path;
+}
+
+std::uint64_t unsigned_of(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw InvalidInput("history", fmt::format("'{}'", text.substr(0, 40)), "is no integer from 0 to 2^64 - 1");
+  return value;
+}
+
+template <class T>
+std::vector<T> list_of(std::string_view field, const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<std::vector<T>>();
+  } catch (const nlohmann::json::exception&) {
+    throw InvalidInput("history", fmt::format("{} '{}'", field, text.substr(0, 40)), "is no list of its kind");
+  }
+}
+
+std::string list_text(const auto& list) {
+  return nlohmann::json(list).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+History::History(const fs::path& folder, bool must_exist)
+    : database_(std::make_unique<Database>(prepared(folder, must_exist))) {
+  Transaction making(*database_);
+  Statement read(*database_, "PRAGMA user_version");
+  read.step();
+  const std::int64_t version = read.integer(0);
+  if (version > schema_version)
+    throw InvalidInput("history", fmt::format("'{}' version {}", (folder / file_name).string(), version),
+                       fmt::format("is newer than {}, this attest's", schema_version));
+  if (version == 0) {
+    database_->execute(schema);
+    database_->execute(fmt::format("PRAGMA user_version = {}", schema_version).c_str());
+  }
+  making.commit();
+}
+
+History::~History() = default;
+
+std::int64_t History::begin(const Night& night) {
+  Transaction all(*database_);
+  Statement insert(*database_,
+                   "INSERT INTO night (started, version, host, device, driver, toolkit, seed, generator_version, "
+                   "shard_index, shard_count, kernels) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+  const auto& [host, device, driver, toolkit] = night.machine;
+  insert.bind(night.started).bind(night.version).bind(host).bind(device).bind(driver).bind(toolkit);
+  insert.bind(fmt::format("{}", night.campaign.seed)).bind(fmt::format("{}", night.campaign.generator_version));
+  insert.bind(static_cast<std::int64_t>(night.campaign.shard_index));
+  insert.bind(static_cast<std::int64_t>(night.campaign.shard_count)).bind(list_text(night.kernels)).run();
+  const std::int64_t id = database_->last_id();
+  all.commit();
+  return id;
+}
+
+void History::record(std::int64_t id, const Part& part) {
+  Transaction all(*database_);
+  Statement(*database_,
+            "INSERT INTO step VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds, "
+            "note = excluded.note")
+      .bind(id)
+      .bind(part.step.name)
+      .bind(part.step.seconds)
+      .bind(part.step.note)
+      .run();
+  for (const Check& check : part.checks) {
+    Statement known(*database_, "SELECT state FROM verdict WHERE night = ?1 AND name = ?2");
+    if (known.bind(id).bind(check.name).step() && check_state_named("state", known.text(0)) >= check.state) continue;
+    Statement(*database_, "INSERT OR REPLACE INTO verdict VALUES (?1, ?2, ?3, ?4, ?5)")
+        .bind(id)
+        .bind(check.name)
+        .bind(to_string(check.state))
+        .bind(check.detail)
+        .bind(check.repro)
+        .run();
+  }
+  for (const Series& series : part.series)
+    Statement(*database_, "INSERT OR REPLACE INTO series VALUES (?1, ?2, ?3, ?4, ?5)")
+        .bind(id)
+        .bind(series.name)
+        .bind(series.unit)
+        .bind(list_text(series.values))
+        .bind(static_cast<std::int64_t>(series.begins))
+        .run();
+  for (const Covered& covered : part.covered)
+    Statement(*database_, "INSERT INTO covered VALUES (?1, ?2, ?3, ?4)")
+        .bind(id)
+        .bind(covered.kernel)
+        .bind(fmt::format("{}", covered.first_case))
+        .bind(outcomes_text(covered.outcomes))
+        .run();
+  all.commit();
+}
+
+void History::finish(std::int64_t id, const std::string& when) {
+  Statement(*database_, "UPDATE night SET finished = ?1 WHERE id = ?2").bind(when).bind(id).run();
+}
+
+std::vector<std::int64_t> History::ids() const {
+  std::vector<std::int64_t> ids;
+  for (Statement read(*database_, "SELECT id FROM night ORDER BY id"); read.step();) ids.push_back(read.integer(0));
+  return ids;
+}
+
+Night History::load(std::int64_t id) const {
+  Night night;
+  night.id = id;
+  Statement read(*database_,
+                 "SELECT started, finished, version, host, device, driver, toolkit, seed, generator_version, "
+                 "shard_index, shard_count, kernels FROM night WHERE id = ?1");
+  if (!read.bind(id).step()) throw InvalidInput("history", fmt::format("night {}", id), "is not recorded");
+  night.started = read.text(0), night.finished = read.text(1), night.version = read.text(2);
+  night.machine = {read.text(3), read.text(4), read.text(5), read.text(6)};
+  night.campaign = {unsigned_of(read.text(7)), unsigned_of(read.text(8)), unsigned_of(read.text(9)),
+                    unsigned_of(read.text(10))};
+  night.kernels = list_of<std::string>("kernels", read.text(11));
+  Statement steps(*database_, "SELECT name, seconds, note FROM step WHERE night = ?1 ORDER BY rowid");
+  for (steps.bind(id); steps.step();) night.steps.push_back({steps.text(0), steps.number(1), steps.text(2)});
+  Statement checks(*database_, "SELECT name, state, detail, repro FROM verdict WHERE night = ?1 ORDER BY name");
+  for (checks.bind(id); checks.step();)
+    night.checks.push_back(
+        {checks.text(0), check_state_named("state", checks.text(1)), checks.text(2), checks.text(3)});
+  Statement series(*database_, "SELECT name, unit, figures, begins FROM series WHERE night = ?1 ORDER BY name");
+  for (series.bind(id); series.step();)
+    night.series.push_back(
+        {series.text(0), series.text(1), list_of<double>("figures", series.text(2)), series.integer(3) != 0});
+  Statement covered(*database_, "SELECT kernel, first_case, outcomes FROM covered WHERE night = ?1 ORDER BY rowid");
+  for (covered.bind(id); covered.step();)
+    night.covered.push_back(
+        {covered.text(0), unsigned_of(covered.text(1)), outcomes_from_text("outcomes", covered.text(2))});
+  return night;
+}
+
+std::vector<Figures> History::before(std::int64_t id, const std::string& series, int most) const {
+  Statement read(
+      *database_,
+      "SELECT then_.started, s.figures, coalesce(v.state, 'passed') FROM series s "
+      "JOIN night then_ ON then_.id = s.night JOIN night now_ ON now_.id = ?1 "
+      "LEFT JOIN verdict v ON v.night = s.night AND v.name = s.name "
+      "WHERE s.name = ?2 AND s.night < ?1 AND s.night >= coalesce((SELECT max(night) FROM series "
+      "WHERE name = ?2 AND night < ?1 AND begins), 0) AND then_.device = now_.device AND then_.driver = now_.driver "
+      "AND then_.toolkit = now_.toolkit ORDER BY s.night DESC LIMIT ?3");
+  std::vector<Figures> figures;
+  for (read.bind(id).bind(series).bind(static_cast<std::int64_t>(most)); read.step();)
+    figures.insert(figures.begin(), {read.text(0), list_of<double>("figures", read.text(1)),
+                                     is_red(check_state_named("state", read.text(2)))});
+  return figures;
+}
+
+RedSince History::red_since(std::int64_t id, const std::string& check) const {
+  Statement read(*database_,
+                 "SELECT then_.started, v.state FROM verdict v JOIN night then_ ON then_.id = v.night "
+                 "JOIN night now_ ON now_.id = ?1 WHERE v.name = ?2 AND v.night <= ?1 AND v.state <> 'skipped' "
+                 "AND then_.device = now_.device ORDER BY v.night DESC");
+  RedSince since;
+  for (read.bind(id).bind(check); read.step();) {
+    if (!is_red(check_state_named("state", read.text(1)))) {
+      since.last_good = read.text(0);
+      break;
+    }
+    since.first = read.text(0);
+    ++since.nights;
+  }
+  return since;
+}
+
+}  // namespace attest

@@ -1,0 +1,40 @@
+// What calls of a kernel take.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "attest/gpu/kernel.h"
+
+namespace attest {
+
+struct BenchOptions {
+  std::string kernel;       // the word in repro lines
+  std::vector<Case> cases;  // empty: the panel that suits the kernel's clock
+  int repeats = 9;
+
+  /// Throws InvalidInput naming repeats.
+  void validate() const;
+};
+
+struct BenchRow {
+  std::string name;  // of a panel's case; "case" for another
+  Case the_case;
+  std::vector<double> seconds;  // of a call; empty where it is refused
+  std::string refused;          // why
+  std::string repro;            // "attest bench --kernel K CASE"
+};
+
+struct BenchResult {
+  bool on_device = false;  // timed by the device's clock; else CPU seconds of the process
+  std::vector<BenchRow> rows;
+};
+
+/// Times the kernel in this process. Throws as it does, and InvalidInput for options.
+BenchResult run_bench(Kernel& kernel, const BenchOptions& options);
+
+nlohmann::ordered_json to_json(const BenchOptions& options, const BenchResult& result);
+/// A table: median, fastest and slowest of the repeats.
+std::string to_text(const BenchOptions& options, const BenchResult& result);
+
+}  // namespace attest

@@ -1,0 +1,40 @@
+#include "attest/nightly/night.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+constexpr std::string_view words[] = {"passed", "skipped", "regressed", "wrong", "crashed"};
+
+}  // namespace
+
+std::string_view to_string(CheckState state) { return words[static_cast<std::size_t>(state)]; }
+
+CheckState check_state_named(std::string_view field, std::string_view word) {
+  const auto* const found = std::find(std::begin(words), std::end(words), word);
+  if (found == std::end(words)) throw InvalidInput(field, fmt::format("'{}'", word), "is no state of a check");
+  return static_cast<CheckState>(found - std::begin(words));
+}
+
+ExitCode Night::exit_code() const {
+  CheckState worst = CheckState::passed;
+  for (const Check& check : checks) worst = std::max(worst, check.state);
+  switch (worst) {
+    case CheckState::crashed:
+      return exit_kernel_crashed;
+    case CheckState::wrong:
+      return exit_kernel_wrong;
+    case CheckState::regressed:
+      return exit_regression;
+    default:
+      return exit_pass;
+  }
+}
+
+}  // namespace attest

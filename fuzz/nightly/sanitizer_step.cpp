@@ -1,0 +1,72 @@
+// tools/sanitize.sh, which travels in the program.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <span>
+#include <sstream>
+
+#include "attest/problem/embedded_file.h"
+#include "attest/problem/find_program.h"
+#include "steps.h"
+
+namespace attest {
+
+std::span<const EmbeddedFile> embedded_sanitize_script();  // made by attest_embed()
+
+namespace {
+
+constexpr std::string_view tools[] = {"memcheck", "racecheck", "initcheck", "synccheck"};
+
+std::string word_after(const std::string& line, std::string_view flag) {
+  const std::size_t at = line.find(flag);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + flag.size();
+  return line.substr(begin, line.find(' ', begin) - begin);
+}
+
+}  // namespace
+
+Part sanitizer_step(const StepWork& work) {
+  if (!work.facts.no_gpu.empty()) return skipped("sanitizer", work.facts.no_gpu);
+  if (find_program("compute-sanitizer").empty()) return skipped("sanitizer", "no compute-sanitizer in PATH");
+  std::vector<std::string> kernels;
+  for (const std::string& kernel : work.night.kernels)
+    if (runs_on_gpu(kernel)) kernels.push_back(kernel);
+  if (kernels.empty()) return skipped("sanitizer", "no kernel of tonight's runs on the GPU");
+
+  char path[4096] = "";
+  if (::readlink("/proc/self/exe", path, sizeof path - 1) <= 0) return skipped("sanitizer", "no /proc/self/exe");
+  std::vector<std::string> words = {"bash", "-c", std::string(embedded_sanitize_script().front().text), "sanitize",
+                                    path};
+  words.insert(words.end(), kernels.begin(), kernels.end());
+  const Ended ended =
+      run_process(words, work.seconds, {{"ATTEST_SANITIZE_SECONDS", fmt::format("{:.0f}", 0.8 * work.seconds)}});
+  Part part;
+  part.step.name = "sanitizer";
+  part.step.note = last_words(ended.out.substr(
+      ended.out.rfind("compute-sanitizer:") == std::string::npos ? 0 : ended.out.rfind("compute-sanitizer:")));
+  if (ended.out_of_time || ended.interrupted || ended.exit_status > 1) {
+    part.checks.push_back({"sanitizer", CheckState::skipped, fmt::format("{}: {}", ended.how(), part.step.note), ""});
+    return part;
+  }
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("left ")) {  // "left TOOL KERNEL CASE"
+      std::istringstream fields(line);
+      std::string left, tool, kernel;
+      fields >> left >> tool >> kernel;
+      part.checks.push_back({fmt::format("sanitizer/{}/{}", kernel, tool), CheckState::skipped, "out of time", ""});
+    }
+    const std::size_t begin = line.find("ATTEST_DEVICE_MEMORY");
+    if (!line.starts_with("FAILED ") || begin == std::string::npos) continue;
+    const std::string repro = line.substr(begin);
+    part.checks.push_back({fmt::format("sanitizer/{}/{}", word_after(line, "--kernel "), word_after(line, "--tool ")),
+                           CheckState::wrong, "compute-sanitizer reports an error", repro});
+  }
+  for (const std::string& kernel : kernels)  // a more severe one of the same name stays
+    for (const std::string_view tool : tools)
+      part.checks.push_back({fmt::format("sanitizer/{}/{}", kernel, tool), CheckState::passed, "", ""});
+  return part;
+}
+
+}  // namespace attest

@@ -1,0 +1,58 @@
+// The steps of a night, each a call that gives what is to be recorded of it.
+#pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attest/nightly/history.h"
+#include "attest/nightly/nightly.h"
+#include "process.h"
+
+namespace attest {
+
+/// What this machine has.
+struct Facts {
+  Machine machine;
+  std::string no_gpu;                                            // why nothing can run on a GPU; empty: something can
+  std::string gpu_busy;                                          // by whom; empty: by nobody that we can see
+  std::vector<std::string> kernels;                              // that can run here
+  std::vector<std::pair<std::string, std::string>> unavailable;  // kernels that cannot, and why
+};
+
+Facts look_around();
+
+/// What every step is given.
+struct StepWork {
+  const NightlyOptions& options;
+  const Facts& facts;
+  const History& history;
+  const Night& night;  // as far as it is recorded
+  double seconds;      // that the step may take
+};
+
+Part doctor_step(const StepWork& work);
+Part tests_step(const StepWork& work);
+Part time_step(const StepWork& work);
+Part bytes_step(const StepWork& work);
+Part sanitizer_step(const StepWork& work);
+/// The corpus of failures, put to every kernel.
+Part corpus_step(const StepWork& work, const WorkerProgram& program);
+/// A block of the campaign's cases on the kernel that has had the least time; none where no kernel takes more.
+std::optional<Part> fuzz_block(const StepWork& work, const WorkerProgram& program);
+
+/// What the counters and compute-sanitizer can look at; the others are the interpreter on the CPU.
+inline bool runs_on_gpu(const std::string& kernel) {
+  return !kernel.starts_with("cpu") && !kernel.starts_with("mutant:");
+}
+
+/// What a part of this name says where it cannot be: a step with a note, and a skipped check under the same name.
+Part skipped(const std::string& name, const std::string& why);
+/// How many seconds `act` takes, added to the part that it gives.
+Part timed(const std::function<Part()>& act);
+
+/// Runs `attest ARGUMENTS --json FILE` and reads that file: null where the program left none, and `ended` says why.
+nlohmann::json attest_json(std::vector<std::string> arguments, double seconds, Ended& ended);
+
+}  // namespace attest

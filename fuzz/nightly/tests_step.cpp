@@ -1,0 +1,82 @@
+// GoogleTest's programs that need a GPU, as far as they are here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "steps.h"
+
+namespace attest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view programs[] = {"ptx_tests", "device_tests", "sm80_tests", "reference64_tests"};
+
+// The test that a line of GoogleTest's output is about: "[  FAILED  ] Suite.Case (3 ms)".
+std::string test_of(const std::string& line) {
+  const std::string rest = line.substr(std::string_view("[  FAILED  ] ").size());
+  return rest.substr(0, rest.find_first_of(" ,"));
+}
+
+void read_output(const std::string& program, const fs::path& path, const Ended& ended, Part& part) {
+  const std::string name = "tests/" + program;
+  std::istringstream lines(ended.out);
+  std::string running;
+  int passed = 0, failed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const bool ok = line.starts_with("[       OK ] "), bad = line.starts_with("[  FAILED  ] ");
+    const bool skip = line.starts_with("[  SKIPPED ] ");
+    if (line.starts_with("[ RUN      ] ")) running = test_of(line);
+    if (!(ok || bad || skip) || running.empty() || test_of(line) != running) continue;  // the summary repeats them
+    passed += ok, failed += bad;
+    const std::string repro = fmt::format("{} --gtest_filter={}", path.string(), running);
+    part.checks.push_back({fmt::format("{}/{}", name, running),
+                           bad ? CheckState::wrong : (ok ? CheckState::passed : CheckState::skipped),
+                           bad ? "a test of attest's own fails" : "", bad ? repro : ""});
+    running.clear();
+  }
+  if (ended.signal != 0 && !ended.out_of_time && !ended.interrupted)
+    part.checks.push_back({name, CheckState::crashed,
+                           fmt::format("{} in {}", ended.how(), running.empty() ? "no test" : running), path.string()});
+  else if (ended.exit_status > 0 && failed == 0)
+    part.checks.push_back(
+        {name, CheckState::wrong, fmt::format("{}: {}", ended.how(), last_words(ended.out)), path.string()});
+  else
+    part.checks.push_back({name, CheckState::passed, fmt::format("{} passed, {} failed", passed, failed), ""});
+  part.step.note += fmt::format("{}{}: {} passed, {} failed{}", part.step.note.empty() ? "" : "; ", program, passed,
+                                failed, ended.out_of_time ? ", out of time" : "");
+}
+
+fs::path folder_of(const NightlyOptions& options) {
+  std::error_code error;
+  return options.tests.empty() ? fs::read_symlink("/proc/self/exe", error).parent_path() : fs::path(options.tests);
+}
+
+}  // namespace
+
+Part tests_step(const StepWork& work) {
+  if (!work.facts.no_gpu.empty()) return skipped("tests", work.facts.no_gpu);
+  Part part;
+  part.step.name = "tests";
+  std::vector<std::string_view> here;
+  const fs::path folder = folder_of(work.options);
+  for (const std::string_view program : programs) {
+    std::error_code error;
+    if (fs::is_regular_file(folder / program, error))
+      here.push_back(program);
+    else
+      part.checks.push_back(
+          {fmt::format("tests/{}", program), CheckState::skipped, fmt::format("not in '{}'", folder.string()), ""});
+  }
+  if (here.empty()) return skipped("tests", fmt::format("no GPU tests in '{}'; --tests says where", folder.string()));
+  for (const std::string_view program : here) {
+    const fs::path path = folder / program;
+    read_output(std::string(program), path,
+                run_process({path.string()}, work.seconds / static_cast<double>(here.size())), part);
+  }
+  return part;
+}
+
+}  // namespace attest

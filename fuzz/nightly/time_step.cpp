@@ -1,0 +1,52 @@
+// What the panel's calls take, beside what they took.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "figure_steps.h"
+
+namespace attest {
+namespace {
+
+using nlohmann::json;
+
+void time_kernel(const StepWork& work, const std::string& kernel, double seconds, Part& part) {
+  const std::string name = "time/" + kernel;
+  Ended ended;
+  const json bench = attest_json({"bench", "--kernel", kernel}, seconds, ended);
+  if (bench.is_null()) {
+    const bool crashed = ended.signal != 0 && !ended.out_of_time && !ended.interrupted;
+    part.checks.push_back({name, crashed ? CheckState::crashed : CheckState::skipped,
+                           fmt::format("{}: {}", ended.how(), last_words(ended.out)),
+                           crashed ? "attest bench --kernel " + kernel : ""});
+    return;
+  }
+  const bool on_device = bench.at("clock") == "device";
+  if (on_device && !work.facts.gpu_busy.empty()) {
+    part.checks.push_back({name, CheckState::skipped, "the GPU is busy with " + work.facts.gpu_busy, ""});
+    return;
+  }
+  for (const json& row : bench.at("rows")) {
+    Series series{fmt::format("{}/{}", name, row.at("name").get<std::string>()), "s",
+                  row.at("seconds").get<std::vector<double>>()};
+    if (series.values.empty())
+      part.checks.push_back({series.name, CheckState::skipped, row.at("refused").get<std::string>(), ""});
+    else
+      add_judged(work, std::move(series), on_device ? device_time_gate : cpu_time_gate, "",
+                 row.at("repro").get<std::string>(), part);
+  }
+}
+
+}  // namespace
+
+Part time_step(const StepWork& work) {
+  Part part;
+  part.step.name = "time";
+  const std::size_t count = work.night.kernels.size();
+  for (const std::string& kernel : work.night.kernels)
+    time_kernel(work, kernel, work.seconds / static_cast<double>(count), part);
+  part.step.note = fmt::format("{} figures of {} kernel{}", part.series.size(), count, count == 1 ? "" : "s");
+  return part;
+}
+
+}  // namespace attest

@@ -1,0 +1,188 @@
+#include "attest/nightly/merge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "attest/fuzz/campaign.h"
+#include "attest/fuzz/outcomes.h"
+#include "attest/problem/error.h"
+#include "nights.h"
+
+namespace attest {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
+
+// What case k of this campaign comes to.
+Status truth(std::uint64_t k) {
+  return k % 10 == 3 ? Status::unsupported : (k == 61 ? Status::wrong_values : Status::passed);
+}
+
+// Shard I of N from `first` on, `count` of its cases.
+ShardPart part_of(std::uint64_t index, std::uint64_t shards, std::uint64_t first, std::uint64_t count) {
+  CampaignOptions options;
+  options.shard_index = index, options.shard_count = shards, options.first_case = first;
+  ShardPart part{"dir", {7, 2, index, shards}, {"cpu", first, {}}};
+  for (std::uint64_t n = 0; n < count; ++n) part.covered.outcomes.push_back(truth(options.case_number(n)));
+  return part;
+}
+
+MergedCampaign one(const std::vector<ShardPart>& parts) {
+  const Merged merged = merge({parts, {}, {}});
+  EXPECT_EQ(merged.campaigns.size(), 1u);
+  return merged.campaigns.at(0);
+}
+
+TEST(Merge, AnyNumberOfShardsIsTheSameCampaign) {
+  const MergedCampaign whole = one({part_of(0, 1, 0, 120)});
+  EXPECT_EQ(whole.prefix, 120u);
+  EXPECT_EQ(whole.statuses[Status::unsupported], 12u);
+  for (const std::uint64_t shards : {2u, 3u, 7u, 40u}) {
+    std::vector<ShardPart> parts;
+    for (std::uint64_t i = 0; i < shards; ++i) {
+      const std::uint64_t mine = (120 - i + shards - 1) / shards, first = mine / 3;
+      CampaignOptions options;
+      options.shard_index = i, options.shard_count = shards;
+      parts.push_back(part_of(i, shards, options.case_number(first), mine - first));  // after an interruption
+      parts.push_back(part_of(i, shards, 0, first));
+    }
+    std::reverse(parts.begin(), parts.end());
+    const MergedCampaign merged = one(parts);
+    EXPECT_EQ(merged.prefix, whole.prefix) << shards;
+    EXPECT_EQ(merged.statuses, whole.statuses) << shards;
+    EXPECT_EQ(merged.twice, 0u) << shards;
+    EXPECT_THAT(merged.missing_shards, IsEmpty());
+  }
+}
+
+TEST(Merge, ThePrefixEndsAtTheFirstCaseThatNobodyRan) {
+  const MergedCampaign merged = one({part_of(0, 3, 0, 30), part_of(1, 3, 0, 10), part_of(2, 3, 0, 30)});
+  EXPECT_EQ(merged.prefix, 31u);  // 31 is shard 1's eleventh
+  EXPECT_EQ(merged.prefix_statuses.total(), 31u);
+  EXPECT_EQ(merged.statuses.total(), 70u);
+}
+
+TEST(Merge, AMissingShardIsTold) {
+  const MergedCampaign merged = one({part_of(0, 4, 0, 30), part_of(1, 4, 0, 30), part_of(3, 4, 0, 30)});
+  EXPECT_THAT(merged.missing_shards, ElementsAre("2/4"));
+  EXPECT_EQ(merged.prefix, 2u);
+}
+
+TEST(Merge, WhatIsRunTwiceCountsOnce) {
+  const MergedCampaign merged = one({part_of(0, 1, 0, 50), part_of(0, 1, 20, 60), part_of(1, 2, 0, 10)});
+  EXPECT_EQ(merged.prefix, 80u);
+  EXPECT_EQ(merged.statuses.total(), 80u);
+  EXPECT_EQ(merged.twice, 30u + 10u);
+  EXPECT_EQ(merged.disagreeing, 0u);
+}
+
+TEST(Merge, ADisagreementIsAFailureOfTheKernel) {
+  ShardPart other = part_of(0, 1, 0, 40);
+  other.covered.outcomes[33] = other.covered.outcomes[12] = Status::wrong_values;
+  for (const bool reversed : {false, true}) {
+    std::vector<ShardPart> parts = {part_of(0, 1, 0, 40), other};
+    if (reversed) std::reverse(parts.begin(), parts.end());
+    const MergedCampaign merged = one(parts);
+    EXPECT_EQ(merged.disagreeing, 2u);
+    EXPECT_EQ(merged.first_disagreeing_k, 12u);
+    EXPECT_EQ(merged.statuses.failed(), 2u);
+    EXPECT_EQ(merge({parts, {}, {}}).exit_code(), exit_kernel_wrong);
+  }
+}
+
+TEST(Merge, CampaignsOfOtherSeedsStandApart) {
+  ShardPart other = part_of(0, 1, 0, 5);
+  other.campaign.seed = 8;
+  EXPECT_EQ(merge({{part_of(0, 1, 0, 5), other}, {}, {}}).campaigns.size(), 2u);
+}
+
+TEST(Merge, TheExitStatusIsTheWorst) {
+  const auto with = [](std::initializer_list<CheckState> states) {
+    Shards shards{{part_of(0, 1, 0, 5)}, {}, {}};
+    for (const CheckState state : states) shards.failures.push_back({"dir", "c", "", "", state});
+    return merge(shards).exit_code();
+  };
+  EXPECT_EQ(with({}), exit_pass);
+  EXPECT_EQ(with({CheckState::regressed}), exit_regression);
+  EXPECT_EQ(with({CheckState::regressed, CheckState::wrong}), exit_kernel_wrong);
+  EXPECT_EQ(with({CheckState::wrong, CheckState::crashed, CheckState::regressed}), exit_kernel_crashed);
+  EXPECT_EQ(merge({{}, {}, {}}).exit_code(), exit_unsupported);
+}
+
+TEST(Merge, BeyondABillionCasesIsRefused) {
+  ShardPart far = part_of(0, 1, 0, 1);
+  far.covered.first_case = 2'000'000'000;
+  EXPECT_THROW(one({far}), InvalidInput);
+}
+
+TEST(Outcomes, ReadBackAsWritten) {
+  std::vector<Status> outcomes;
+  for (std::uint64_t k = 0; k < 500; ++k) outcomes.push_back(truth(k));
+  for (const Status status : all_statuses) outcomes.push_back(status);
+  EXPECT_EQ(outcomes_from_text("f", outcomes_text(outcomes)), outcomes);
+  EXPECT_EQ(outcomes_text({Status::passed, Status::passed, Status::hung}), "2p1h");
+  EXPECT_EQ(outcomes_text({}), "");
+  for (const char* bad : {"p", "3", "0p", "-1p", "3x", "2p 1h", "1000000001p", "99999999999999999999p"})
+    EXPECT_THROW(outcomes_from_text("f", bad), InvalidInput) << bad;
+}
+
+class Folders : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "attest_merge_XXXXXX").string();
+    ASSERT_TRUE(::mkdtemp(name.data()));
+    folder = name;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder / name) << text; }
+  std::string refusal() const {
+    Shards shards;
+    try {
+      read_shards(folder.string(), shards);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  }
+  fs::path folder;
+};
+
+TEST_F(Folders, OfANightAndOfReports) {
+  {
+    History history(folder);
+    Night night = night_of("2026-11-20");
+    night.campaign = {7, 2, 1, 2};
+    const std::int64_t id = history.begin(night);
+    history.record(
+        id, {{"fuzz/cpu", 1, ""}, {{"fuzz/cpu/gqa", CheckState::wrong, "d", "r"}}, {}, {part_of(1, 2, 0, 5).covered}});
+  }
+  Shards shards;
+  read_shards(folder.string(), shards);
+  ASSERT_EQ(shards.parts.size(), 1u);
+  EXPECT_EQ(shards.parts[0].campaign, (Campaign{7, 2, 1, 2}));
+  EXPECT_EQ(shards.parts[0].covered, part_of(1, 2, 0, 5).covered);
+  ASSERT_EQ(shards.failures.size(), 1u);
+  EXPECT_EQ(shards.failures[0].repro, "r");
+  EXPECT_THAT(shards.unfinished, ElementsAre(folder.string()));
+}
+
+TEST_F(Folders, WhatCannotBeReadIsNamed) {
+  EXPECT_THAT(refusal(), HasSubstr("has neither a history.sqlite nor a report of attest fuzz --json"));
+  write("other.json", R"({"schema": "attest/check/1"})");
+  EXPECT_THAT(refusal(), HasSubstr("has neither"));
+  write("broken.json", "{\"schema\": ");
+  EXPECT_THAT(refusal(), HasSubstr("broken.json' is not JSON: malformed at byte"));
+  write("broken.json", R"({"schema": "attest/fuzz/1", "seed": 1})");
+  EXPECT_THAT(refusal(), HasSubstr("broken.json' lacks a field of a campaign"));
+  write("broken.json", R"({"schema": "attest/fuzz/1", "seed": 1, "shard": "4/4"})");
+  EXPECT_THAT(refusal(), HasSubstr("shard: '4/4' is not I/N with 0 <= I < N"));
+}
+
+}  // namespace
+}  // namespace attest

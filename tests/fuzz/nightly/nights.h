@@ -1,0 +1,30 @@
+// Nights for tests.
+#pragma once
+#include <string>
+
+#include "attest/nightly/history.h"
+
+namespace attest {
+
+inline Night night_of(const std::string& day, const std::string& device = "GPU A") {
+  Night night;
+  night.started = day + "T01:00:00Z";
+  night.version = "0.1.0";
+  night.machine = {"host", device, "580", "CUDA 13.0"};
+  night.campaign = {7, 2, 0, 1};
+  night.kernels = {"cpu"};
+  return night;
+}
+
+/// A night with one check and one figure, finished.
+inline std::int64_t add_night(History& history, const Night& night, CheckState state, std::vector<double> values = {},
+                              bool begins = false) {
+  const std::int64_t id = history.begin(night);
+  Part part{{"time", 2, "note"}, {{"time/cpu/x", state, "detail", "attest bench"}}, {}, {}};
+  if (!values.empty()) part.series.push_back({"time/cpu/x", "s", std::move(values), begins});
+  history.record(id, part);
+  history.finish(id, night.started);
+  return id;
+}
+
+}  // namespace attest

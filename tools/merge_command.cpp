@@ -1,0 +1,31 @@
+// attest merge: shards of a campaign, joined.
+#include <nlohmann/json.hpp>
+
+#include "attest/nightly/merge.h"
+#include "commands.h"
+#include "output.h"
+
+namespace attest::tools {
+namespace {
+
+ExitCode run(const Flags& flags) {
+  const Results results(flags);
+  Shards shards;
+  for (const std::string& folder : flags.positional()) read_shards(folder, shards);
+  const Merged merged = merge(shards);
+  results.finish("merge", to_json(merged), to_text(merged));
+  return merged.exit_code();
+}
+
+}  // namespace
+
+Command merge_command() {
+  return {"merge", "Join the shards of a campaign",
+          "  attest merge shard-*\n"
+          "Each DIR is one of attest nightly, or holds reports of attest fuzz --json. Whatever shards are there, each "
+          "case\n"
+          "counts once, and the whole prefix that was covered is told.",
+          [](Flags& flags) { flags.positional("DIR", "A shard's folder", 100'000); }, run};
+}
+
+}  // namespace attest::tools

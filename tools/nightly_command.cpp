@@ -1,0 +1,104 @@
+// attest nightly, and attest report, which makes its reports again.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "attest/fuzz/interrupt.h"
+#include "attest/nightly/nightly.h"
+#include "attest/nightly/report.h"
+#include "attest/problem/error.h"
+#include "attest/problem/file.h"
+#include "commands.h"
+#include "kernel_flag.h"
+#include "output.h"
+#include "parse.h"
+
+namespace attest::tools {
+namespace {
+
+std::vector<std::string> list_of(const std::optional<std::string>& text) {
+  std::vector<std::string> words;
+  std::istringstream stream(text.value_or(""));
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
+}
+
+NightlyOptions read_options(const Flags& flags) {
+  NightlyOptions options;
+  const auto out = flags.text("--out");
+  if (!out) throw InvalidInput("out", "''", "is no folder; the nights are kept in --out DIR");
+  options.out = *out;
+  if (const auto time = flags.seconds("--time")) options.seconds = *time;
+  options.seed = flags.unsigned_integer("--seed");
+  if (const auto shard = flags.text("--shard")) {
+    const auto [index, count] = parse_shard("shard", *shard);
+    options.shard_index = static_cast<std::uint64_t>(index);
+    options.shard_count = static_cast<std::uint64_t>(count);
+  }
+  for (const std::string& kernel : flags.texts("--kernel")) options.kernels.push_back(known_kernel(kernel));
+  options.steps = list_of(flags.text("--steps"));
+  options.tests = flags.text("--tests").value_or("");
+  if (const auto threads = flags.integer("--threads", 1, 1024)) options.threads = static_cast<int>(*threads);
+  if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
+  options.new_baseline = flags.given("--new-baseline");
+  options.version = ATTEST_VERSION;
+  return options;
+}
+
+// All of them, each whole or not at all, of what the history holds.
+ExitCode write_reports(const std::string& folder, const Results& results, const char* command) {
+  const NightReport report = make_report(History(folder, true));
+  const std::filesystem::path out = folder;
+  write_file(out / "index.html", to_html(report));
+  write_file(out / "junit.xml", to_junit(report));
+  const nlohmann::ordered_json json = to_json(report);
+  write_file(out / "nightly.json", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  results.finish(command, json, to_text(report) + "\n" + (out / "index.html").string() + "\n");
+  return report.exit_code();
+}
+
+ExitCode run(const Flags& flags) {
+  const Results results(flags);
+  const NightlyOptions options = read_options(flags);
+  run_nightly(options, WorkerProgram{});
+  clear_stop();
+  return write_reports(options.out, results, "nightly");
+}
+
+ExitCode run_report(const Flags& flags) {
+  const Results results(flags);
+  return write_reports(flags.positional().at(0), results, "nightly");
+}
+
+}  // namespace
+
+Command nightly_command() {
+  return {"nightly", "Everything that can be checked on this machine, in a budget of time",
+          "  attest nightly --out nights --time 30m\n"
+          "  attest nightly --out shard-2 --time 8h --shard 2/8 --seed 7 --steps fuzz --kernel cpu\n"
+          "Writes index.html, junit.xml and nightly.json, all made of history.sqlite. A night that was interrupted "
+          "goes on\n"
+          "where the same command is given again within a day.",
+          [](Flags& flags) {
+            flags.group("Night");
+            flags.value("--out", "DIR", "Where history, corpus and reports are kept");
+            flags.value("--time", "T", "Of all steps together: 6m, 30m, 8h (30m)");
+            flags.values("--kernel", "K", "Only this one; may be repeated (every kernel that runs here)");
+            flags.value("--steps", "A,B", "Only these of doctor, corpus, tests, time, bytes, sanitizer, fuzz");
+            flags.value("--tests", "DIR", "Where GoogleTest's programs are (beside attest)");
+            flags.toggle("--new-baseline", "Compare tonight's figures with nothing, and later ones with them");
+            flags.group("Campaign");
+            flags.value("--seed", "S", "Of the campaign (the date, as 20260131)");
+            flags.value("--shard", "I/N", "Run only this share of the cases (0/1)");
+            flags.value("--threads", "N", "Worker processes (one a hardware thread)");
+            flags.value("--timeout", "T", "A run of the kernel that takes longer hangs (20s)");
+          },
+          run};
+}
+
+Command report_command() {
+  return {"report", "The page, JUnit and JSON of the newest night again", "  attest report nights\n",
+          [](Flags& flags) { flags.positional("DIR", "A folder of attest nightly", 1); }, run_report};
+}
+
+}  // namespace attest::tools

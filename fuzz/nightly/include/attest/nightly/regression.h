@@ -17,9 +17,9 @@ struct Gate {
 };
 
 /// Kernel times by the device's clock. Medians of 9 repeats on an idle GPU differed by up to 3 % from one night to
-/// the next (docs/results/h200-nightly.md); 5 % is beyond that and below any slow-down worth a night. A chance of 1/1000 takes 9
-/// repeats against one night of 9, all but a few of them slower, and gives ten figures a false alarm in 100 nights at
-/// most.
+/// the next (docs/results/h200-nightly.md); 5 % is beyond that and below any slow-down worth a night. A chance of
+/// 1/1000 takes 9 repeats against one night of 9, all but a few of them slower, and gives ten figures a false alarm in
+/// 100 nights at most.
 inline constexpr Gate device_time_gate{1.05, 1e-3};
 /// CPU seconds of a process: neighbours share its caches and its clock. Campaigns of one program differed by 17 % on a
 /// loaded machine (docs/fuzzing.md, "How fast"); twice that is beyond it.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "attest/problem/error.h"
+#include "attest/problem/find_program.h"
 #include "child.h"
 #include "measuring.h"
 #include "parse.h"
@@ -104,7 +105,7 @@ std::string why_ncu_failed(int status, std::string_view log) {
   std::string last;
   std::istringstream lines{std::string(log)};
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("==ERROR==") || !last.starts_with("==ERROR==")) last = line;
+    if (line.starts_with("==ERROR==")) last = line;
   return fmt::format("ncu ended with status {}{}{}", status, last.empty() ? "" : ": ", last);
 }
 
@@ -136,14 +137,10 @@ void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress
         fmt::format("{} cannot be run; install Nsight Compute, name it in ATTEST_NCU, or take --via cupti",
                     in_quotes(given != nullptr ? given : "ncu")));
   if (progress) fmt::print(stderr, "attest: ncu makes {} calls\n", calls.size());
-  std::string said;  // its log is what is read, unless it could not write one
-  const int status = run_lines(ncu_command(ncu, log, warm, {this_program(), measure_worker_argument, requests}),
-                               [&said](std::string_view line) {
-                                 if (!line.empty()) said = line;
-                               });
+  const int status =
+      run_lines(ncu_command(ncu, log, warm, {this_program(), measure_worker_argument, requests}), [](auto) {});
   const std::string text = text_of(log);
-  if (status != 0 || text.find("==ERROR==") != std::string::npos)
-    throw EnvironmentError(why_ncu_failed(status, text.empty() ? said : text));
+  if (status != 0 || text.find("==ERROR==") != std::string::npos) throw EnvironmentError(why_ncu_failed(status, text));
   deal_out(launches_from_ncu(text), "attest_measure_mark", calls);
 }
 

@@ -34,9 +34,9 @@ const BadInput bad_inputs[] = {
     {{},
      2,
      "command: '' is none of check, fuzz, predict, tune, measure, reference, mutants, kernels, devices, plans, models, "
-     "doctor, audit"},
+     "doctor, audit, bench, nightly, merge, report"},
     {{"predcit"}, 2, "command: 'predcit' is no command; did you mean predict?; see attest --help"},
-    {{"bench"}, 2, "command: 'bench' is no command; see attest --help"},
+    {{"experiment"}, 2, "command: 'experiment' is no command; see attest --help"},
     {{"--jsn", "-"}, 2, "command line: '--jsn' is no flag that stands before a command; see attest --help"},
     {{"predict", "--csv", "x.csv"}, 2, "csv: 'x.csv' goes with --sweep"},
     {{"predict", "--sweep", "seqlen=1..4", "--trace", "x.json"}, 2, "trace: 'x.json' goes without --sweep"},

@@ -68,7 +68,7 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   return exit_pass;
 }
 
-/// As many as the launch chooses where nobody says.
+/// As many as choose_num_splits() finds best for the plan on the device.
 std::int64_t chosen_splits(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   if (c.num_splits != 1)
     throw InvalidInput("num_splits", fmt::format("{}", c.num_splits), "is not left to --auto-splits to choose");
@@ -121,7 +121,7 @@ Command predict_command() {
         flags.value("--kernel", "K", "In place of --plan: what a kernel, such as ./libmine.so, tells of its plan");
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
-        flags.toggle("--auto-splits", "As many splits as the sm80 launch chooses by itself");
+        flags.toggle("--auto-splits", "As many splits as suit the plan on the device, in place of num_splits");
         flags.value("--trace", "FILE",
                     "Write a trace for Perfetto: SMs, warps, copies, and the unfused path beside them");
         flags.value("--html", "FILE",

@@ -1,4 +1,5 @@
-// How many splits a launch takes where its caller does not say: the launch and predictions ask the same function.
+// How many splits suit a problem on a device. Launches take what their case says; who would rather not say asks here
+// first: `predict --auto-splits`, and through sm80::choose_splits() the library that bench/gpu times.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "attest/plan/sm80_tiles.h"
+#include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 #include "attest/problem/find_program.h"
 #include "attest/sass/loops.h"
@@ -39,9 +39,10 @@ struct Subject {
 };
 
 /// A case chooses one of sm80's functions by its template arguments, as they stand in demangled names.
-std::string sm80_function(const Problem& p) {
-  return fmt::format("(attest::Dtype){}, (attest::Sm80Tile){}, (attest::Sm80Kind){}>", static_cast<int>(p.dtype),
-                     static_cast<int>(sm80_tile(p)), static_cast<int>(sm80_kind(p)));
+std::string sm80_function(const Case& c) {
+  const Sm80Choice choice = sm80_choice(c);
+  return fmt::format("(attest::Dtype){}, (attest::Sm80Tile){}, (attest::Sm80Kind){}>",
+                     static_cast<int>(c.problem.dtype), static_cast<int>(choice.tile), static_cast<int>(choice.kind));
 }
 
 Subject read_subject(const Flags& flags, const std::optional<Case>& c) {
@@ -64,7 +65,7 @@ Subject read_subject(const Flags& flags, const std::optional<Case>& c) {
     subject.file = "/proc/self/exe";
     subject.parts.push_back(fmt::format("attest::{}::", kernel));
     subject.is_sm80 = kernel == "sm80";
-    if (c && subject.is_sm80) subject.parts.push_back(sm80_function(c->problem));
+    if (c && subject.is_sm80) subject.parts.push_back(sm80_function(*c));
   }
   if (const auto part = flags.text("--function")) subject.parts.push_back(*part);
   return subject;

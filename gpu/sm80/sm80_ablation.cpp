@@ -22,9 +22,7 @@ class Ablated : public DeviceForward {
   std::optional<std::string> unsupported(const Case& c, const DeviceLimits& device) const override {
     if (c.problem.dtype != Dtype::bf16) return fmt::format("dtype={} is not bf16", to_string(c.problem.dtype));
     if (auto reason = plain_->unsupported(c, device)) return reason;
-    const Sm80Choice choice = sm80_choice(c);
-    if (choice.tile != Sm80Tile::d128 || choice.kind != Sm80Kind::fast)
-      return "an ablation runs what the tile for head dimension 128 runs by its fast kernel, nothing else";
+    if (!has_ablations(c)) return fmt::format("an ablation {}", ablation_limit);
     return std::nullopt;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <string>
 #include <string_view>
 
 #include "attest/plan/args.h"
@@ -10,6 +11,7 @@
 #include "attest/plan/sm80_ablations.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/case.h"
+#include "attest/problem/error.h"
 
 namespace attest {
 
@@ -190,7 +192,8 @@ constexpr Sm80Choice sm80_choice(const Case& c) {
 /// device has too little shared memory for it. Others have no kernel; the same tiles, without padding.
 constexpr KernelPlan attest_plan(const Case& c, std::uint32_t max_smem_bytes) {
   const Problem& p = c.problem;
-  KernelPlan plan = sm80_plan(sm80_choice(c).tile);
+  const Sm80Choice choice = sm80_choice(c);
+  KernelPlan plan = sm80_plan(choice.tile);
   plan.headdim = static_cast<int>(p.headdim);
   plan.headdim_v = static_cast<int>(p.headdim_v);
   plan.element_bytes = bytes_of(p.dtype);
@@ -201,7 +204,7 @@ constexpr KernelPlan attest_plan(const Case& c, std::uint32_t max_smem_bytes) {
   if (plan.smem_bytes() > max_smem_bytes && plan.tile_m > 64) plan.tile_m = 64, plan.num_warps = 4;
   while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 32) plan.tile_n /= 2;
   if (plan.smem_bytes() > max_smem_bytes && plan.element_bytes > 1) plan.tile_n = 16;
-  return with_words_of(plan, sm80_kind(p));
+  return with_words_of(plan, choice.kind);
 }
 
 struct NamedPlan {
@@ -209,9 +212,19 @@ struct NamedPlan {
   KernelPlan (*make)(const Case& c, std::uint32_t max_smem_bytes);
 };
 
-/// attest_plan() with a mechanism taken away; gpu/sm80 has such kernels for its d128 tile.
+/// Whether gpu/sm80's ablations run a case, and what they say of one that they do not.
+constexpr bool has_ablations(const Case& c) {
+  const Sm80Choice choice = sm80_choice(c);
+  return bytes_of(c.problem.dtype) == 2 && choice.tile == Sm80Tile::d128 && choice.kind == Sm80Kind::fast;
+}
+inline constexpr std::string_view ablation_limit =
+    "runs what the tile for head dimension 128 runs by its fast kernel, nothing else";
+
+/// attest_plan() with a mechanism taken away. Throws InvalidInput naming `plan` where gpu/sm80 has no such kernel.
 template <Sm80Ablation Ablation>
-constexpr KernelPlan ablated_plan(const Case& c, std::uint32_t max_smem_bytes) {
+KernelPlan ablated_plan(const Case& c, std::uint32_t max_smem_bytes) {
+  constexpr std::string_view name = sm80_ablations[static_cast<int>(Ablation)].name;
+  if (!has_ablations(c)) throw InvalidInput("plan", "'" + std::string(name) + "'", ablation_limit);
   return with_ablation(attest_plan(c, max_smem_bytes), Ablation);
 }
 

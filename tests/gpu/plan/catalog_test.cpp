@@ -1,0 +1,75 @@
+// Plans by name: the kind whose words a case's plan has, and what has no ablation.
+#include "attest/plan/catalog.h"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+constexpr std::uint32_t smem_bytes = 227 << 10;
+
+Case plain() {
+  Case c;
+  Problem& p = c.problem;
+  p.dtype = Dtype::bf16;
+  p.nheads = p.nheads_k = 2;
+  p.seqlen_q = p.seqlen_k = 512, p.headdim = p.headdim_v = 128;
+  return c;
+}
+
+Case paged() {
+  Case c = plain();
+  c.layout.page_size = 64;
+  return c;
+}
+
+Case unaligned() {
+  Case c = plain();
+  c.layout.row_gap = 1;
+  return c;
+}
+
+TEST(Catalog, APlanHasTheWordsOfTheKindThatRuns) {
+  const auto words = [](Sm80Kind kind) { return with_words_of(KernelPlan{}, kind); };
+  const KernelPlan fast = words(Sm80Kind::fast), general = words(Sm80Kind::general);
+  ASSERT_NE(fast.loop_words, general.loop_words);
+  EXPECT_EQ(attest_plan(plain(), smem_bytes).loop_words, fast.loop_words);
+  for (const Case& c : {paged(), unaligned()}) {
+    const KernelPlan plan = attest_plan(c, smem_bytes);
+    EXPECT_EQ(plan.loop_words, general.loop_words);
+    EXPECT_EQ(plan.refill_call_words, general.refill_call_words);
+  }
+}
+
+TEST(Catalog, AnAblationTakesOneMechanismAway) {
+  for (const NamedPlan& named : ablation_plans) {
+    const KernelPlan plan = named.make(plain(), smem_bytes), whole = attest_plan(plain(), smem_bytes);
+    EXPECT_EQ(plan.tile_n, whole.tile_n);
+    EXPECT_EQ((plan.swizzled != whole.swizzled) + (plan.copy_kind != whole.copy_kind) +
+                  (plan.skips_tiles != whole.skips_tiles) + (plan.known_registers != whole.known_registers),
+              1)
+        << named.name;
+  }
+}
+
+TEST(Catalog, WhatHasNoAblationIsRefused) {
+  Case narrow = plain(), fp32 = plain(), capped = plain();
+  narrow.problem.headdim = narrow.problem.headdim_v = 64;
+  fp32.problem.dtype = Dtype::fp32;
+  capped.problem.softcap = 30;
+  for (const NamedPlan& named : ablation_plans) {
+    for (const Case& c : {narrow, fp32, capped, paged(), unaligned()}) {
+      EXPECT_FALSE(has_ablations(c));
+      try {
+        named.make(c, smem_bytes);
+        ADD_FAILURE() << named.name << " is predicted";
+      } catch (const InvalidInput& error) {
+        EXPECT_EQ(error.field(), "plan");
+        EXPECT_EQ(error.what(), "plan: '" + std::string(named.name) + "' " + std::string(ablation_limit));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attest

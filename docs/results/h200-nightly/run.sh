@@ -1,4 +1,4 @@
-cd .hw/nightly; export PATH=$PATH:/usr/local/cuda/bin LD_LIBRARY_PATH=$PWD
+cd build/cuda/bin; export PATH=$PATH:/usr/local/cuda/bin LD_LIBRARY_PATH=$PWD
 R=/tmp/nights; mkdir -p $R
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader; which ncu compute-sanitizer
 run() { local name=$1; shift; local a=$SECONDS; "$@" > $OUT/$name.txt 2> $OUT/$name.err; echo "$name exit $? in $((SECONDS - a)) s"; }

@@ -1,6 +1,6 @@
 /* The door for anybody's attention kernel: what a shared library offers so that `attest fuzz --kernel ./libmine.so`
  * can put it to the test. C11 (and C++17), no other header of attest. The guide is docs/plugins.md; C++ authors derive
- * a class instead (attest/gpu/kernel_adapter.h), Python authors take tools/python/attest.py.
+ * a class instead (attest/gpu/kernel_adapter.h), Python authors take gpu/python/attest.py.
  *
  * The library exports one function,
  *
@@ -15,8 +15,8 @@
  *     ones with an old attest.
  *   - What a problem may newly ask for gets a bit of ATTEST_FEATURE_*. A library that does not declare a bit is never
  *     given a problem with it.
- *   - ATTEST_KERNEL_ABI changes only where an old field changes its meaning. A table of another ABI is refused (exit
- * 3), as is one whose struct_size is below that of this ABI's first edition.
+ *   - ATTEST_KERNEL_ABI changes only where an old field changes its meaning. A table of another ABI is refused, with
+ *     exit 3, as is one whose struct_size is below that of this ABI's first edition.
  *
  * Functions give an attest_status. Whatever is not ATTEST_OK should leave a line in `message`: the field, its value,
  * and the limit.

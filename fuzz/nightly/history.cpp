@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -184,13 +185,17 @@ std::vector<Figures> History::before(std::int64_t id, const std::string& series,
       "SELECT then_.started, s.figures, coalesce(v.state, 'passed') FROM series s "
       "JOIN night then_ ON then_.id = s.night JOIN night now_ ON now_.id = ?1 "
       "LEFT JOIN verdict v ON v.night = s.night AND v.name = s.name "
-      "WHERE s.name = ?2 AND s.night < ?1 AND s.night >= coalesce((SELECT max(night) FROM series "
-      "WHERE name = ?2 AND night < ?1 AND begins), 0) AND then_.device = now_.device AND then_.driver = now_.driver "
-      "AND then_.toolkit = now_.toolkit ORDER BY s.night DESC LIMIT ?3");
+      "WHERE s.name = ?2 AND s.night < ?1 AND s.night >= coalesce((SELECT max(b.night) FROM series b "
+      "JOIN night first_ ON first_.id = b.night WHERE b.name = ?2 AND b.night < ?1 AND b.begins "
+      "AND first_.device = now_.device AND first_.driver = now_.driver AND first_.toolkit = now_.toolkit), 0) "
+      "AND then_.device = now_.device AND then_.driver = now_.driver AND then_.toolkit = now_.toolkit "
+      "ORDER BY s.night DESC");
+  read.bind(id).bind(series);
   std::vector<Figures> figures;
-  for (read.bind(id).bind(series).bind(static_cast<std::int64_t>(most)); read.step();)
-    figures.insert(figures.begin(), {read.text(0), list_of<double>("figures", read.text(1)),
-                                     is_red(check_state_named("state", read.text(2)))});
+  for (int good = 0; good < most && read.step(); good += figures.back().red ? 0 : 1)
+    figures.push_back(
+        {read.text(0), list_of<double>("figures", read.text(1)), is_red(check_state_named("state", read.text(2)))});
+  std::reverse(figures.begin(), figures.end());
   return figures;
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "attest/nightly/regression.h"
 #include "attest/problem/error.h"
 #include "nights.h"
 
@@ -138,8 +139,38 @@ TEST_F(HistoryTest, FiguresAreThoseOfTheSameMachineSinceTheBaseline) {
   EXPECT_FALSE(before[0].red);
   EXPECT_THAT(before[1].values, ElementsAre(4));
   EXPECT_TRUE(before[1].red);
-  ASSERT_EQ(history.before(id, "time/cpu/x", 1).size(), 1u);
-  EXPECT_THAT(history.before(id, "time/cpu/x", 1)[0].values, ElementsAre(4)) << "the newest";
+  EXPECT_EQ(history.before(id, "time/cpu/x", 1).size(), 2u) << "one that is not red, and the red one after it";
+}
+
+TEST_F(HistoryTest, HoweverLongAFigureIsRedItsBaselineStays) {
+  History history(folder);
+  const auto values = [](double middle) { return std::vector<double>(9, middle); };
+  const std::string name = "time/cpu/x";
+  for (int day = 1; day <= 25; ++day)
+    add_night(history, night_of("2026-01-" + std::to_string(day)), CheckState::passed, values(1));
+  for (int day = 1; day <= 25; ++day) {
+    const std::int64_t id = history.begin(night_of("2026-02-" + std::to_string(day)));
+    const Series slow{name, "s", values(2), false};
+    const std::vector<Figures> before = history.before(id, name, baseline_nights);
+    const Judgement judgement = judge(slow, before, device_time_gate);
+    ASSERT_TRUE(judgement.worse) << day << ": " << judgement.words;
+    EXPECT_EQ(judgement.baseline, 1);
+    EXPECT_EQ(before.size(), static_cast<std::size_t>(baseline_nights + day - 1));
+    history.record(id, {{"time", 1, ""}, {{name, CheckState::regressed, "", ""}}, {slow}, {}});
+  }
+}
+
+TEST_F(HistoryTest, ANewBaselineOfOneMachineLeavesTheOthers) {
+  History history(folder);
+  add_night(history, night_of("2026-11-01", "GPU B"), CheckState::passed, {1});
+  add_night(history, night_of("2026-11-02"), CheckState::passed, {2});
+  add_night(history, night_of("2026-11-03"), CheckState::passed, {3}, true);
+  const std::vector<Figures> b = history.before(history.begin(night_of("2026-11-04", "GPU B")), "time/cpu/x", 20);
+  ASSERT_EQ(b.size(), 1u);
+  EXPECT_THAT(b[0].values, ElementsAre(1));
+  const std::vector<Figures> a = history.before(history.begin(night_of("2026-11-04")), "time/cpu/x", 20);
+  ASSERT_EQ(a.size(), 1u);
+  EXPECT_THAT(a[0].values, ElementsAre(3));
 }
 
 TEST_F(HistoryTest, RedSinceTheFirstNightWithoutABreak) {

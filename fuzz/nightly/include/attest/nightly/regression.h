@@ -7,7 +7,7 @@
 
 namespace attest {
 
-/// How many nights a figure is compared with: the newest ones.
+/// How many nights a figure is compared with: the newest ones that were not red for it.
 inline constexpr int baseline_nights = 20;
 
 /// What a figure is held to.
@@ -16,7 +16,7 @@ struct Gate {
   double most_chance;  // of larger_by_chance(), above which nothing is worse
 };
 
-/// Kernel times by the device's clock. Medians of 9 repeats on an idle GPU differed by up to 3 % from one night to
+/// Kernel times by the device's clock. Medians of 9 repeats on an idle GPU differed by up to 3.1 % from one night to
 /// the next (docs/results/h200-nightly.md); 5 % is beyond that and below any slow-down worth a night. A chance of
 /// 1/1000 takes 9 repeats against one night of 9, all but a few of them slower, and gives ten figures a false alarm in
 /// 100 nights at most.

@@ -10,9 +10,7 @@ namespace {
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
-  Shards shards;
-  for (const std::string& folder : flags.positional()) read_shards(folder, shards);
-  const Merged merged = merge(shards);
+  const Merged merged = merge(read_shards(flags.positional()));
   results.finish("merge", to_json(merged), to_text(merged));
   return merged.exit_code();
 }
@@ -20,12 +18,13 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 Command merge_command() {
-  return {"merge", "Join the shards of a campaign",
-          "  attest merge shard-*\n"
-          "Each DIR is one of attest nightly, or holds reports of attest fuzz --json. Whatever shards are there, each "
-          "case\n"
-          "counts once, and the whole prefix that was covered is told.",
-          [](Flags& flags) { flags.positional("DIR", "A shard's folder", 100'000); }, run};
+  return {
+      "merge", "Join the shards of a campaign",
+      "  attest merge shard-*\n"
+      "Each DIR is one of attest nightly, or holds reports of attest fuzz --json. Whatever shards are there, each "
+      "case\n"
+      "counts once, and the whole prefix that was covered is told. What cannot be read is named, and the exit is 3.",
+      [](Flags& flags) { flags.positional("DIR", "A shard's folder", 100'000); }, run};
 }
 
 }  // namespace attest::tools

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -22,12 +23,26 @@ using nlohmann::json;
 
 constexpr std::uint64_t most_cases = 1'000'000'000;
 
+// Every k of the part is below most_cases, so that no number made of it wraps.
+void check_part(const ShardPart& part) {
+  const std::uint64_t index = part.campaign.shard_index, count = part.campaign.shard_count;
+  if (count > most_cases || index >= count)
+    throw InvalidInput("shard", fmt::format("'{}/{}' of '{}'", index, count, part.source),
+                       fmt::format("is not I/N with 0 <= I < N <= {}", most_cases));
+  const std::uint64_t cases = part.covered.outcomes.size(), first = part.covered.first_case;
+  if (first >= most_cases || cases > (most_cases - first) / count)
+    throw InvalidInput("shard", fmt::format("'{}' first_case {}, {} cases", part.source, first, cases),
+                       fmt::format("ends beyond case {}", most_cases));
+}
+
 void read_night(const std::string& folder, Shards& shards) {
   const History history(folder, true);
   const std::vector<std::int64_t> ids = history.ids();
   if (ids.empty()) return;
   const Night night = history.load(ids.back());
-  for (const Covered& covered : night.covered) shards.parts.push_back({folder, night.campaign, covered});
+  std::vector<ShardPart> parts;
+  for (const Covered& covered : night.covered) check_part(parts.emplace_back(folder, night.campaign, covered));
+  shards.parts.insert(shards.parts.end(), parts.begin(), parts.end());
   for (const Check& check : night.checks)
     if (is_red(check.state)) shards.failures.push_back({folder, check.name, check.detail, check.repro, check.state});
   if (night.finished.empty()) shards.unfinished.push_back(folder);
@@ -52,17 +67,19 @@ void read_fuzz(const std::string& file, const json& report, Shards& shards) {
   part.covered.kernel = report.at("kernel").get<std::string>();
   part.covered.first_case = report.at("first_case").get<std::uint64_t>();
   part.covered.outcomes = outcomes_from_text("outcomes", report.at("outcomes").get<std::string>());
+  check_part(part);
+  std::vector<ShardFailure> failures;
   for (const json& failure : report.at("failures")) {
     const auto status = failure.at("status").get<std::string>();
     const bool crashed = status == to_string(Status::crashed) || status == to_string(Status::hung);
-    shards.failures.push_back(
-        {file, fmt::format("fuzz/{}/{}", part.covered.kernel, failure.at("property").get<std::string>()),
-         fmt::format("{} in {}", status,
-                     failure.contains("k") ? fmt::format("case {}", failure.at("k").get<std::uint64_t>())
-                                           : failure.at("corpus_file").get<std::string>()),
-         failure.at("repro").get<std::string>(), crashed ? CheckState::crashed : CheckState::wrong});
+    failures.push_back({file, fmt::format("fuzz/{}/{}", part.covered.kernel, failure.at("property").get<std::string>()),
+                        fmt::format("{} in {}", status,
+                                    failure.contains("k") ? fmt::format("case {}", failure.at("k").get<std::uint64_t>())
+                                                          : failure.at("corpus_file").get<std::string>()),
+                        failure.at("repro").get<std::string>(), crashed ? CheckState::crashed : CheckState::wrong});
   }
   shards.parts.push_back(std::move(part));
+  shards.failures.insert(shards.failures.end(), failures.begin(), failures.end());
 }
 
 // Whether it is one of `attest fuzz`.
@@ -92,13 +109,12 @@ class Cases {
   explicit Cases(MergedCampaign& campaign) : campaign_(campaign) {}
 
   void add(const ShardPart& part) {
+    check_part(part);
     CampaignOptions options;
     options.shard_index = part.campaign.shard_index, options.shard_count = part.campaign.shard_count;
     options.first_case = part.covered.first_case;
-    const std::uint64_t end = options.case_number(part.covered.outcomes.size());
-    if (options.first_case > most_cases || end > most_cases + options.shard_count)
-      throw InvalidInput("shard", fmt::format("'{}' case {}", part.source, end),
-                         fmt::format("is beyond {}", most_cases));
+    if (part.covered.outcomes.empty()) return;
+    const std::uint64_t end = options.case_number(part.covered.outcomes.size() - 1) + 1;
     if (end > cases_.size()) cases_.resize(end, not_run);
     std::uint64_t n = 0;
     for (const Status status : part.covered.outcomes) add(options.case_number(n++), status);
@@ -147,23 +163,54 @@ std::vector<std::string> missing_shards(const std::vector<const ShardPart*>& par
   return missing;
 }
 
-}  // namespace
+// Whether `read` gave true for one of the sources at least. Those that cannot be read are recorded by name; where none
+// can, the first one's error leaves.
+bool read_each(const auto& sources, Shards& shards, const auto& read) {
+  std::vector<UnreadableShard> unreadable;
+  std::exception_ptr first;
+  bool found = false;
+  const auto record = [&](const std::string& source, const char* why) {
+    if (!first) first = std::current_exception();
+    unreadable.push_back({source, why});
+  };
+  for (const std::string& source : sources) {
+    try {
+      found |= read(source);
+    } catch (const InvalidInput& error) {
+      record(source, error.what());
+    } catch (const EnvironmentError& error) {
+      record(source, error.what());
+    }
+  }
+  if (first && !found) std::rethrow_exception(first);
+  shards.unreadable.insert(shards.unreadable.end(), unreadable.begin(), unreadable.end());
+  return found;
+}
 
-void read_shards(const std::string& folder, Shards& shards) {
+void read_folder(const std::string& folder, Shards& shards) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) throw InvalidInput("dir", fmt::format("'{}'", folder), "is no folder");
   if (fs::exists(fs::path(folder) / History::file_name, error)) {
     read_night(folder, shards);
     return;
   }
-  std::set<fs::path> files;
+  std::set<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".json") files.insert(entry.path());
-  bool found = false;
-  for (const fs::path& file : files) found |= read_report(file, shards);
-  if (!found)
+    if (entry.path().extension() == ".json") files.insert(entry.path().string());
+  if (!read_each(files, shards, [&](const std::string& file) { return read_report(file, shards); }))
     throw InvalidInput("dir", fmt::format("'{}'", folder),
                        fmt::format("has neither a {} nor a report of attest fuzz --json", History::file_name));
+}
+
+}  // namespace
+
+Shards read_shards(const std::vector<std::string>& folders) {
+  Shards shards;
+  read_each(folders, shards, [&](const std::string& folder) {
+    read_folder(folder, shards);
+    return true;
+  });
+  return shards;
 }
 
 Merged merge(const Shards& shards) {
@@ -185,6 +232,7 @@ Merged merge(const Shards& shards) {
     return std::tie(b.state, a.check, a.repro) < std::tie(a.state, b.check, b.repro);
   });
   merged.unfinished = shards.unfinished;
+  merged.unreadable = shards.unreadable;
   return merged;
 }
 

@@ -29,6 +29,7 @@ ExitCode Merged::exit_code() const {
     if (c.statuses.failed() + c.disagreeing > 0) worst.checks.push_back({c.kernel, CheckState::wrong, "", ""});
   }
   const ExitCode code = worst.exit_code();
+  if (code == exit_pass && !unreadable.empty()) return exit_environment;
   return code == exit_pass && judged == 0 ? exit_unsupported : code;
 }
 
@@ -54,6 +55,8 @@ nlohmann::ordered_json to_json(const Merged& merged) {
                                 {"repro", f.repro},
                                 {"source", f.source}});
   json["unfinished"] = merged.unfinished;
+  json["unreadable"] = nlohmann::ordered_json::array();
+  for (const auto& [source, why] : merged.unreadable) json["unreadable"].push_back({{"source", source}, {"why", why}});
   return json;
 }
 
@@ -72,6 +75,7 @@ std::string to_text(const Merged& merged) {
   }
   for (const std::string& folder : merged.unfinished)
     text += fmt::format("'{}' was interrupted and has not gone on\n", folder);
+  for (const auto& [source, why] : merged.unreadable) text += fmt::format("'{}' counts nothing: {}\n", source, why);
   for (const ShardFailure& f : merged.failures)
     text += fmt::format("\n  {} {} ({})\n    {}\n    {}\n", to_string(f.state), f.check, f.source, f.detail, f.repro);
   return text.empty() ? "no case was run\n" : text;

@@ -34,7 +34,7 @@ ShardPart part_of(std::uint64_t index, std::uint64_t shards, std::uint64_t first
 }
 
 MergedCampaign one(const std::vector<ShardPart>& parts) {
-  const Merged merged = merge({parts, {}, {}});
+  const Merged merged = merge({parts, {}, {}, {}});
   EXPECT_EQ(merged.campaigns.size(), 1u);
   return merged.campaigns.at(0);
 }
@@ -92,19 +92,19 @@ TEST(Merge, ADisagreementIsAFailureOfTheKernel) {
     EXPECT_EQ(merged.disagreeing, 2u);
     EXPECT_EQ(merged.first_disagreeing_k, 12u);
     EXPECT_EQ(merged.statuses.failed(), 2u);
-    EXPECT_EQ(merge({parts, {}, {}}).exit_code(), exit_kernel_wrong);
+    EXPECT_EQ(merge({parts, {}, {}, {}}).exit_code(), exit_kernel_wrong);
   }
 }
 
 TEST(Merge, CampaignsOfOtherSeedsStandApart) {
   ShardPart other = part_of(0, 1, 0, 5);
   other.campaign.seed = 8;
-  EXPECT_EQ(merge({{part_of(0, 1, 0, 5), other}, {}, {}}).campaigns.size(), 2u);
+  EXPECT_EQ(merge({{part_of(0, 1, 0, 5), other}, {}, {}, {}}).campaigns.size(), 2u);
 }
 
 TEST(Merge, TheExitStatusIsTheWorst) {
   const auto with = [](std::initializer_list<CheckState> states) {
-    Shards shards{{part_of(0, 1, 0, 5)}, {}, {}};
+    Shards shards{{part_of(0, 1, 0, 5)}, {}, {}, {}};
     for (const CheckState state : states) shards.failures.push_back({"dir", "c", "", "", state});
     return merge(shards).exit_code();
   };
@@ -112,13 +112,34 @@ TEST(Merge, TheExitStatusIsTheWorst) {
   EXPECT_EQ(with({CheckState::regressed}), exit_regression);
   EXPECT_EQ(with({CheckState::regressed, CheckState::wrong}), exit_kernel_wrong);
   EXPECT_EQ(with({CheckState::wrong, CheckState::crashed, CheckState::regressed}), exit_kernel_crashed);
-  EXPECT_EQ(merge({{}, {}, {}}).exit_code(), exit_unsupported);
+  EXPECT_EQ(merge({}).exit_code(), exit_unsupported);
 }
 
 TEST(Merge, BeyondABillionCasesIsRefused) {
   ShardPart far = part_of(0, 1, 0, 1);
   far.covered.first_case = 2'000'000'000;
   EXPECT_THROW(one({far}), InvalidInput);
+  far.covered.first_case = 999'999'999;
+  far.covered.outcomes.push_back(Status::passed);
+  EXPECT_THROW(one({far}), InvalidInput);
+}
+
+TEST(Merge, MoreThanABillionShardsAreRefused) {
+  // 2^63 times 2 is 0, so that the third case would have the first one's number.
+  for (const std::uint64_t count : {std::uint64_t{1} << 63, std::uint64_t{1'000'000'001}, std::uint64_t{0}}) {
+    ShardPart part = part_of(0, 1, 0, 3);
+    part.campaign.shard_count = count;
+    try {
+      one({part});
+      ADD_FAILURE() << count;
+    } catch (const InvalidInput& error) {
+      EXPECT_THAT(error.what(), HasSubstr("shard: '0/" + std::to_string(count) + "'"));
+      EXPECT_THAT(error.what(), HasSubstr("is not I/N with 0 <= I < N <= 1000000000"));
+    }
+  }
+  ShardPart wide = part_of(0, 1, 0, 3);
+  wide.campaign.shard_count = 500'000'000;
+  EXPECT_THROW(one({wide}), InvalidInput) << "its third case is number 10^9";
 }
 
 TEST(Outcomes, ReadBackAsWritten) {
@@ -142,9 +163,8 @@ class Folders : public testing::Test {
   void TearDown() override { fs::remove_all(folder); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder / name) << text; }
   std::string refusal() const {
-    Shards shards;
     try {
-      read_shards(folder.string(), shards);
+      read_shards({folder.string()});
     } catch (const InvalidInput& error) {
       return error.what();
     }
@@ -162,8 +182,7 @@ TEST_F(Folders, OfANightAndOfReports) {
     history.record(
         id, {{"fuzz/cpu", 1, ""}, {{"fuzz/cpu/gqa", CheckState::wrong, "d", "r"}}, {}, {part_of(1, 2, 0, 5).covered}});
   }
-  Shards shards;
-  read_shards(folder.string(), shards);
+  const Shards shards = read_shards({folder.string()});
   ASSERT_EQ(shards.parts.size(), 1u);
   EXPECT_EQ(shards.parts[0].campaign, (Campaign{7, 2, 1, 2}));
   EXPECT_EQ(shards.parts[0].covered, part_of(1, 2, 0, 5).covered);
@@ -182,6 +201,28 @@ TEST_F(Folders, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(refusal(), HasSubstr("broken.json' lacks a field of a campaign"));
   write("broken.json", R"({"schema": "attest/fuzz/1", "seed": 1, "shard": "4/4"})");
   EXPECT_THAT(refusal(), HasSubstr("shard: '4/4' is not I/N with 0 <= I < N"));
+}
+
+std::string report_text(const std::string& shard) {
+  return R"({"schema": "attest/fuzz/1", "seed": 7, "generator_version": 2, "kernel": "cpu", "first_case": )" +
+         shard.substr(0, 1) + R"(, "outcomes": "4p", "failures": [], "shard": ")" + shard + "\"}";
+}
+
+TEST_F(Folders, ADamagedShardIsNamedAndTheOthersCount) {
+  write("0.json", report_text("0/3"));
+  write("1.json", report_text("1/18446744073709551615"));
+  write("2.json", report_text("2/3"));
+  fs::create_directory(folder / "none");
+  const Merged merged = merge(read_shards({folder.string(), (folder / "none").string()}));
+  ASSERT_EQ(merged.unreadable.size(), 2u);
+  EXPECT_EQ(merged.unreadable[0].source, (folder / "1.json").string());
+  EXPECT_THAT(merged.unreadable[0].why, HasSubstr("is not I/N with 0 <= I < N <= 1000000000"));
+  EXPECT_EQ(merged.unreadable[1].source, (folder / "none").string());
+  EXPECT_EQ(merged.campaigns.at(0).statuses.total(), 8u);
+  EXPECT_THAT(merged.campaigns.at(0).missing_shards, ElementsAre("1/3"));
+  EXPECT_EQ(merged.exit_code(), exit_environment);
+  EXPECT_EQ(to_json(merged).at("unreadable").at(0).at("source"), (folder / "1.json").string());
+  EXPECT_THAT(to_text(merged), HasSubstr("1.json' counts nothing: "));
 }
 
 }  // namespace

@@ -24,16 +24,22 @@ struct ShardFailure {
   CheckState state = CheckState::wrong;
 };
 
+/// A folder or a file of which nothing counts, and why.
+struct UnreadableShard {
+  std::string source, why;
+};
+
 struct Shards {
   std::vector<ShardPart> parts;
   std::vector<ShardFailure> failures;   // and regressions, of nights
   std::vector<std::string> unfinished;  // folders whose night was interrupted and has not gone on
+  std::vector<UnreadableShard> unreadable;
 };
 
-/// Reads a folder of `attest nightly` (every part of its newest night) or one with reports of `attest fuzz --json`
-/// (every *.json of that schema). Throws InvalidInput naming the file for what cannot be read, and for a folder that
-/// has neither.
-void read_shards(const std::string& folder, Shards& shards);
+/// Reads folders of `attest nightly` (every part of the newest night) or with reports of `attest fuzz --json` (every
+/// *.json of that schema). A folder that has neither and a file that cannot be read are recorded by name, and the
+/// others count; where there are no others, the first one's InvalidInput or EnvironmentError is thrown.
+Shards read_shards(const std::vector<std::string>& folders);
 
 /// One kernel's campaign, of all its parts together.
 struct MergedCampaign {
@@ -53,13 +59,15 @@ struct Merged {
   std::vector<MergedCampaign> campaigns;
   std::vector<ShardFailure> failures;
   std::vector<std::string> unfinished;
+  std::vector<UnreadableShard> unreadable;
 
-  /// 4 before 1 before 5; a case that came out differently twice is 1; 77 where no case was judged.
+  /// 4 before 1 before 5 before 3, which is that a shard could not be read; a case that came out differently twice is
+  /// 1; 77 where no case was judged.
   ExitCode exit_code() const;
 };
 
 /// The same for any number of shards, in any order, of the same cases. Throws InvalidInput naming `shard` for a part
-/// that ends beyond 10^9 cases.
+/// that is of more than 10^9 shards or ends beyond 10^9 cases.
 Merged merge(const Shards& shards);
 
 /// "attest/merge/1".

@@ -1,7 +1,11 @@
 // attest bench: what calls of a kernel take.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/kernels.h"
+#include "attest/fuzz/worker.h"
+#include "attest/gpu/forward_buffers.h"
 #include "attest/nightly/bench.h"
 #include "case_flags.h"
 #include "commands.h"
@@ -9,6 +13,17 @@
 #include "output.h"
 
 namespace attest::tools {
+namespace {
+
+BenchResult bench(Kernel& kernel, const BenchOptions& options) {
+  try {
+    return run_bench(kernel, options);
+  } catch (const KernelThrew& error) {
+    throw KernelCrashed(fmt::format("kernel '{}' threw: {}", options.kernel, error.what()));
+  }
+}
+
+}  // namespace
 
 Command bench_command(const KernelByName& make_kernel) {
   return {"bench", "What calls of a kernel take, by the device's clock",
@@ -28,7 +43,7 @@ Command bench_command(const KernelByName& make_kernel) {
             if (!case_flags_given(flags).empty()) options.cases.push_back(read_case(flags));
             if (const auto repeats = flags.integer("--repeats", 1, 1000)) options.repeats = static_cast<int>(*repeats);
             const std::unique_ptr<Kernel> kernel = make_kernel(options.kernel);
-            const BenchResult result = run_bench(*kernel, options);
+            const BenchResult result = bench(*kernel, options);
             results.finish("bench", to_json(options, result), to_text(options, result));
             return exit_pass;
           }};

@@ -45,7 +45,7 @@ void predict(const StepWork& work, const PanelCase& panel, double seconds, Part&
              "attest " + line, part);
 }
 
-// Why the counters cannot be read; empty where they were.
+// Why no kernel's counters can be read, which exit 3 says of the machine. What is one kernel's is a check of its own.
 std::string measure(const StepWork& work, const std::string& kernel, const PanelCase& panel, double seconds,
                     Part& part) {
   const std::string line = fmt::format("measure --kernel {} {}", kernel, command_line(panel.the_case));
@@ -53,9 +53,16 @@ std::string measure(const StepWork& work, const std::string& kernel, const Panel
   const json report = attest_json(words_of(line), seconds, ended);
   if (ended.exit_status == exit_unsupported) return "";
   const std::optional<double> bytes = report.is_null() ? std::nullopt : dram_bytes(report, "measured");
-  if (!bytes) return fmt::format("attest measure: {}: {}", ended.how(), last_words(ended.out));
+  const std::string name = fmt::format("bytes/{}/{}", kernel, panel.name);
+  if (!bytes) {
+    const std::string words = fmt::format("attest measure: {}: {}", ended.how(), last_words(ended.out));
+    if (ended.exit_status == exit_environment) return words;
+    const CheckState state = state_without_figure(ended);
+    part.checks.push_back({name, state, words, is_red(state) ? "attest " + line : ""});
+    return "";
+  }
   const std::optional<double> predicted = dram_bytes(report, "predicted");
-  add_judged(work, {fmt::format("bytes/{}/{}", kernel, panel.name), "B", {*bytes}, false}, bytes_gate,
+  add_judged(work, {name, "B", {*bytes}, false}, bytes_gate,
              predicted ? fmt::format(", predicted {}", figure_words(*predicted, "B")) : "", "attest " + line, part);
   return "";
 }

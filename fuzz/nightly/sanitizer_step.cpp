@@ -26,6 +26,39 @@ std::string word_after(const std::string& line, std::string_view flag) {
 
 }  // namespace
 
+void read_sanitizer_output(const std::vector<std::string>& kernels, const Ended& ended, Part& part) {
+  const std::size_t summary = ended.out.rfind("compute-sanitizer:");
+  part.step.note = last_words(ended.out.substr(summary == std::string::npos ? 0 : summary));
+  // 1: an error, or no case that came out clean; anything else, a signal too, is the script's own end
+  if (ended.exit_status != 0 && ended.exit_status != 1) {
+    part.checks.push_back({"sanitizer", CheckState::skipped, fmt::format("{}: {}", ended.how(), part.step.note), ""});
+    return;
+  }
+  std::istringstream lines(ended.out);
+  int failed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("left ")) {  // "left TOOL KERNEL CASE"
+      std::istringstream fields(line);
+      std::string left, tool, kernel;
+      fields >> left >> tool >> kernel;
+      part.checks.push_back({fmt::format("sanitizer/{}/{}", kernel, tool), CheckState::skipped, "out of time", ""});
+    }
+    const std::size_t begin = line.find("ATTEST_DEVICE_MEMORY");
+    if (!line.starts_with("FAILED ") || begin == std::string::npos) continue;
+    ++failed;
+    const std::string repro = line.substr(begin);
+    part.checks.push_back({fmt::format("sanitizer/{}/{}", word_after(line, "--kernel "), word_after(line, "--tool ")),
+                           CheckState::wrong, "compute-sanitizer reports an error", repro});
+  }
+  if (ended.exit_status != 0 && failed == 0) {
+    part.checks.push_back({"sanitizer", CheckState::skipped, part.step.note, ""});
+    return;
+  }
+  for (const std::string& kernel : kernels)  // a more severe one of the same name stays
+    for (const std::string_view tool : tools)
+      part.checks.push_back({fmt::format("sanitizer/{}/{}", kernel, tool), CheckState::passed, "", ""});
+}
+
 Part sanitizer_step(const StepWork& work) {
   if (!work.facts.no_gpu.empty()) return skipped("sanitizer", work.facts.no_gpu);
   if (find_program("compute-sanitizer").empty()) return skipped("sanitizer", "no compute-sanitizer in PATH");
@@ -43,29 +76,7 @@ Part sanitizer_step(const StepWork& work) {
       run_process(words, work.seconds, {{"ATTEST_SANITIZE_SECONDS", fmt::format("{:.0f}", 0.8 * work.seconds)}});
   Part part;
   part.step.name = "sanitizer";
-  part.step.note = last_words(ended.out.substr(
-      ended.out.rfind("compute-sanitizer:") == std::string::npos ? 0 : ended.out.rfind("compute-sanitizer:")));
-  if (ended.out_of_time || ended.interrupted || ended.exit_status > 1) {
-    part.checks.push_back({"sanitizer", CheckState::skipped, fmt::format("{}: {}", ended.how(), part.step.note), ""});
-    return part;
-  }
-  std::istringstream lines(ended.out);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("left ")) {  // "left TOOL KERNEL CASE"
-      std::istringstream fields(line);
-      std::string left, tool, kernel;
-      fields >> left >> tool >> kernel;
-      part.checks.push_back({fmt::format("sanitizer/{}/{}", kernel, tool), CheckState::skipped, "out of time", ""});
-    }
-    const std::size_t begin = line.find("ATTEST_DEVICE_MEMORY");
-    if (!line.starts_with("FAILED ") || begin == std::string::npos) continue;
-    const std::string repro = line.substr(begin);
-    part.checks.push_back({fmt::format("sanitizer/{}/{}", word_after(line, "--kernel "), word_after(line, "--tool ")),
-                           CheckState::wrong, "compute-sanitizer reports an error", repro});
-  }
-  for (const std::string& kernel : kernels)  // a more severe one of the same name stays
-    for (const std::string_view tool : tools)
-      part.checks.push_back({fmt::format("sanitizer/{}/{}", kernel, tool), CheckState::passed, "", ""});
+  read_sanitizer_output(kernels, ended, part);
   return part;
 }
 

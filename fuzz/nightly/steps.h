@@ -37,6 +37,15 @@ Part tests_step(const StepWork& work);
 Part time_step(const StepWork& work);
 Part bytes_step(const StepWork& work);
 Part sanitizer_step(const StepWork& work);
+/// Adds what GoogleTest's program `program`, at `path`, said and how it ended: a check for each of its tests, and one
+/// for the program, which has passed only where it ended by itself, in no test, with status 0 or a failure it named.
+void read_tests_output(const std::string& program, const std::string& path, const Ended& ended, Part& part);
+/// Adds what tools/sanitize.sh said of the kernels and how it ended. Nothing has passed where it ended with a status
+/// other than 0 and 1, or with 1 and no error named: no case came out clean.
+void read_sanitizer_output(const std::vector<std::string>& kernels, const Ended& ended, Part& part);
+/// What the end of an `attest bench` or `attest measure` that gave no figure says of the kernel: crashed by a signal or
+/// exit 4, wrong by exit 1; skipped by all else, time included, which is not the kernel's.
+CheckState state_without_figure(const Ended& ended);
 /// The corpus of failures, put to every kernel.
 Part corpus_step(const StepWork& work, const WorkerProgram& program);
 /// A block of the campaign's cases on the kernel that has had the least time; none where no kernel takes more.

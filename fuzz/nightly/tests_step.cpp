@@ -20,7 +20,14 @@ std::string test_of(const std::string& line) {
   return rest.substr(0, rest.find_first_of(" ,"));
 }
 
-void read_output(const std::string& program, const fs::path& path, const Ended& ended, Part& part) {
+fs::path folder_of(const NightlyOptions& options) {
+  std::error_code error;
+  return options.tests.empty() ? fs::read_symlink("/proc/self/exe", error).parent_path() : fs::path(options.tests);
+}
+
+}  // namespace
+
+void read_tests_output(const std::string& program, const std::string& path, const Ended& ended, Part& part) {
   const std::string name = "tests/" + program;
   std::istringstream lines(ended.out);
   std::string running;
@@ -31,30 +38,25 @@ void read_output(const std::string& program, const fs::path& path, const Ended& 
     if (line.starts_with("[ RUN      ] ")) running = test_of(line);
     if (!(ok || bad || skip) || running.empty() || test_of(line) != running) continue;  // the summary repeats them
     passed += ok, failed += bad;
-    const std::string repro = fmt::format("{} --gtest_filter={}", path.string(), running);
+    const std::string repro = fmt::format("{} --gtest_filter={}", path, running);
     part.checks.push_back({fmt::format("{}/{}", name, running),
                            bad ? CheckState::wrong : (ok ? CheckState::passed : CheckState::skipped),
                            bad ? "a test of attest's own fails" : "", bad ? repro : ""});
     running.clear();
   }
-  if (ended.signal != 0 && !ended.out_of_time && !ended.interrupted)
-    part.checks.push_back({name, CheckState::crashed,
-                           fmt::format("{} in {}", ended.how(), running.empty() ? "no test" : running), path.string()});
-  else if (ended.exit_status > 0 && failed == 0)
-    part.checks.push_back(
-        {name, CheckState::wrong, fmt::format("{}: {}", ended.how(), last_words(ended.out)), path.string()});
+  const std::string words = fmt::format("{} passed, {} failed", passed, failed);
+  const std::string where = running.empty() ? "between tests" : "in " + running;
+  if (ended.out_of_time || ended.interrupted)
+    part.checks.push_back({name, CheckState::skipped, fmt::format("{} {}; {}", ended.how(), where, words), ""});
+  else if (ended.signal != 0 || !running.empty())  // a test that ends the program is none that passed
+    part.checks.push_back({name, CheckState::crashed, fmt::format("{} {}; {}", ended.how(), where, words), path});
+  else if (ended.exit_status != 0 && failed == 0)
+    part.checks.push_back({name, CheckState::wrong, fmt::format("{}: {}", ended.how(), last_words(ended.out)), path});
   else
-    part.checks.push_back({name, CheckState::passed, fmt::format("{} passed, {} failed", passed, failed), ""});
-  part.step.note += fmt::format("{}{}: {} passed, {} failed{}", part.step.note.empty() ? "" : "; ", program, passed,
-                                failed, ended.out_of_time ? ", out of time" : "");
+    part.checks.push_back({name, CheckState::passed, words, ""});
+  part.step.note += fmt::format("{}{}: {}{}", part.step.note.empty() ? "" : "; ", program, words,
+                                ended.out_of_time ? ", out of time" : "");
 }
-
-fs::path folder_of(const NightlyOptions& options) {
-  std::error_code error;
-  return options.tests.empty() ? fs::read_symlink("/proc/self/exe", error).parent_path() : fs::path(options.tests);
-}
-
-}  // namespace
 
 Part tests_step(const StepWork& work) {
   if (!work.facts.no_gpu.empty()) return skipped("tests", work.facts.no_gpu);
@@ -73,8 +75,8 @@ Part tests_step(const StepWork& work) {
   if (here.empty()) return skipped("tests", fmt::format("no GPU tests in '{}'; --tests says where", folder.string()));
   for (const std::string_view program : here) {
     const fs::path path = folder / program;
-    read_output(std::string(program), path,
-                run_process({path.string()}, work.seconds / static_cast<double>(here.size())), part);
+    read_tests_output(std::string(program), path.string(),
+                      run_process({path.string()}, work.seconds / static_cast<double>(here.size())), part);
   }
   return part;
 }

@@ -15,10 +15,9 @@ void time_kernel(const StepWork& work, const std::string& kernel, double seconds
   Ended ended;
   const json bench = attest_json({"bench", "--kernel", kernel}, seconds, ended);
   if (bench.is_null()) {
-    const bool crashed = ended.signal != 0 && !ended.out_of_time && !ended.interrupted;
-    part.checks.push_back({name, crashed ? CheckState::crashed : CheckState::skipped,
-                           fmt::format("{}: {}", ended.how(), last_words(ended.out)),
-                           crashed ? "attest bench --kernel " + kernel : ""});
+    const CheckState state = state_without_figure(ended);
+    part.checks.push_back({name, state, fmt::format("{}: {}", ended.how(), last_words(ended.out)),
+                           is_red(state) ? "attest bench --kernel " + kernel : ""});
     return;
   }
   const bool on_device = bench.at("clock") == "device";
@@ -38,6 +37,12 @@ void time_kernel(const StepWork& work, const std::string& kernel, double seconds
 }
 
 }  // namespace
+
+CheckState state_without_figure(const Ended& ended) {
+  if (ended.out_of_time || ended.interrupted) return CheckState::skipped;
+  if (ended.signal != 0 || ended.exit_status == exit_kernel_crashed) return CheckState::crashed;
+  return ended.exit_status == exit_kernel_wrong ? CheckState::wrong : CheckState::skipped;
+}
 
 Part time_step(const StepWork& work) {
   Part part;

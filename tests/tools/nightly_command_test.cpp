@@ -172,6 +172,14 @@ TEST(Nightly, ShardsMergeToOneCampaign) {
   EXPECT_EQ(all.at("campaigns").at(0).at("twice"), prefix) << "the overlap is seen";
   EXPECT_EQ(all.at("campaigns").at(0).at("disagreeing"), 0);
   EXPECT_EQ(all.at("campaigns").at(0).at("cases"), campaign.at("cases")) << "and counts once";
+
+  std::filesystem::create_directory(folder.path() / "shard-2");
+  folder.write("shard-2/history.sqlite", "no database at all, but long enough to be looked at");
+  const std::string script = ATTEST_MERGE_SHARDS " " ATTEST_PROGRAM " " + folder.path().string() + " > /dev/null";
+  EXPECT_EQ(WEXITSTATUS(std::system(script.c_str())), 3);
+  const Json damaged = Json::parse(folder.read("merged.json"));
+  EXPECT_EQ(damaged.at("campaigns").at(0).at("cases"), campaign.at("cases")) << "the two others count";
+  EXPECT_EQ(damaged.at("unreadable").at(0).at("source"), (folder.path() / "shard-2").string());
 }
 
 TEST(Nightly, OneAtATimeInAFolder) {
@@ -232,6 +240,19 @@ TEST(Bench, TimesTheCaseThatItIsGiven) {
   EXPECT_EQ(row.at("case").at("seqlen_q"), 8);
   EXPECT_EQ(row.at("seconds").size(), 3u);
   EXPECT_GT(row.at("seconds").at(0), 0);
+}
+
+TEST(Bench, AKernelThatThrowsHasCrashed) {
+  const Folder folder;
+  const Ran bench = run_planted("cpu:throw", "bench --kernel cpu --seqlen-q 8 --seqlen-k 8", folder);
+  EXPECT_EQ(bench.exit_code, 4);
+  EXPECT_EQ(bench.err, "attest: kernel 'cpu' threw: planted\n");
+  const Ran night =
+      run_planted("cpu:throw", "nightly --out n --kernel cpu --time 6s --steps time --json night.json", folder);
+  EXPECT_EQ(night.exit_code, 4) << night.out << night.err;
+  const Json crashed = red_named(Json::parse(folder.read("night.json")), "time/cpu");
+  EXPECT_EQ(crashed.at("state"), "crashed");
+  EXPECT_EQ(crashed.at("repro"), "attest bench --kernel cpu");
 }
 
 }  // namespace

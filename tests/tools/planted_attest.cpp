@@ -1,6 +1,8 @@
 // attest with a kernel that was broken last night: ATTEST_PLANT=sm80:bug makes every causal mask disappear from sm80,
-// =sm80:slow makes it compute everything twice, =sm80:bug,slow both. Everything else is the program's.
+// =sm80:slow makes it compute everything twice, =sm80:bug,slow both, =sm80:throw lets no call
+// return. Everything else is the program's.
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -15,12 +17,16 @@ using namespace attest;
 class PlantedKernel : public Kernel {
  public:
   PlantedKernel(std::unique_ptr<Kernel> kernel, std::string_view plant)
-      : kernel_(std::move(kernel)), bug_(plant.find("bug") != plant.npos), slow_(plant.find("slow") != plant.npos) {}
+      : kernel_(std::move(kernel)),
+        bug_(plant.find("bug") != plant.npos),
+        slow_(plant.find("slow") != plant.npos),
+        throw_(plant.find("throw") != plant.npos) {}
 
   const Capability& capability() const override { return kernel_->capability(); }
   Numerics numerics(const Case& c) const override { return kernel_->numerics(c); }
   std::optional<std::string> unsupported(const Case& c) const override { return kernel_->unsupported(c); }
   RunReport run(const Case& c, const ForwardArgs& args) override {
+    if (throw_) throw std::runtime_error("planted");
     if (slow_) kernel_->run(planted(c), args);
     return kernel_->run(planted(c), args);
   }
@@ -41,7 +47,7 @@ class PlantedKernel : public Kernel {
   }
 
   std::unique_ptr<Kernel> kernel_;
-  bool bug_, slow_;
+  bool bug_, slow_, throw_;
 };
 
 std::unique_ptr<Kernel> make_planted(std::string_view spec) {

@@ -221,7 +221,7 @@ TEST(Nightly, RefusesInOneLine) {
       {"merge", "attest: command line: no DIR is given to attest merge\n"},
       {"merge nowhere", "attest: dir: 'nowhere' is no folder\n"},
       {"merge empty", "attest: dir: 'empty' has neither a history.sqlite nor a report of attest fuzz --json\n"},
-      {"bench --repeats 0", "attest: repeats: '0' "},
+      {"bench --repeats 0", "attest: repeats: 0 is outside 1 to 1000\n"},
   };
   for (const auto& [line, says] : refused) {
     const Ran ran = run_attest(words(line), folder);

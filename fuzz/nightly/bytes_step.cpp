@@ -55,7 +55,7 @@ std::string measure(const StepWork& work, const std::string& kernel, const Panel
   const std::optional<double> bytes = report.is_null() ? std::nullopt : dram_bytes(report, "measured");
   const std::string name = fmt::format("bytes/{}/{}", kernel, panel.name);
   if (!bytes) {
-    const std::string words = fmt::format("attest measure: {}: {}", ended.how(), last_words(ended.out));
+    std::string words = fmt::format("attest measure: {}: {}", ended.how(), last_words(ended.out));
     if (ended.exit_status == exit_environment) return words;
     const CheckState state = state_without_figure(ended);
     part.checks.push_back({name, state, words, is_red(state) ? "attest " + line : ""});

@@ -34,7 +34,7 @@ constexpr const char* schema = R"(
     outcomes TEXT NOT NULL, PRIMARY KEY (night, kernel, first_case)))";
 
 fs::path prepared(const fs::path& folder, bool must_exist) {
-  const fs::path path = folder / History::file_name;
+  fs::path path = folder / History::file_name;
   std::error_code error;
   if (must_exist && !fs::is_regular_file(path, error))
     throw InvalidInput("history", fmt::format("'{}'", path.string()), "is no file; attest nightly --out makes one");

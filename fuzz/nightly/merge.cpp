@@ -41,7 +41,8 @@ void read_night(const std::string& folder, Shards& shards) {
   if (ids.empty()) return;
   const Night night = history.load(ids.back());
   std::vector<ShardPart> parts;
-  for (const Covered& covered : night.covered) check_part(parts.emplace_back(folder, night.campaign, covered));
+  for (const Covered& covered : night.covered)
+    check_part(parts.emplace_back(ShardPart{folder, night.campaign, covered}));
   shards.parts.insert(shards.parts.end(), parts.begin(), parts.end());
   for (const Check& check : night.checks)
     if (is_red(check.state)) shards.failures.push_back({folder, check.name, check.detail, check.repro, check.state});

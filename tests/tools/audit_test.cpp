@@ -6,8 +6,8 @@
 
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/exit_code.h"
+#include "attest/problem/find_program.h"
 #include "attest/simulator/key_tile_instructions.h"
-#include "child.h"
 #include "run_attest.h"
 
 namespace attest::tools {

@@ -26,8 +26,11 @@ std::vector<std::string> cuda_kernels() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, EveryCudaKernel, testing::ValuesIn(cuda_kernels()),
-                         [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Cuda, EveryCudaKernel, testing::ValuesIn(cuda_kernels()), [](const auto& p) {
+  std::string name = p.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 TEST_P(EveryCudaKernel, PassesACampaign) {
   if (!unavailable().empty()) GTEST_SKIP() << unavailable();

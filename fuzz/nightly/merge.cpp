@@ -39,14 +39,19 @@ void read_night(const std::string& folder, Shards& shards) {
   const History history(folder, true);
   const std::vector<std::int64_t> ids = history.ids();
   if (ids.empty()) return;
-  const Night night = history.load(ids.back());
+  const Campaign campaign = history.load(ids.back()).campaign;
   std::vector<ShardPart> parts;
-  for (const Covered& covered : night.covered)
-    check_part(parts.emplace_back(ShardPart{folder, night.campaign, covered}));
+  bool finished = true;
+  for (const std::int64_t id : ids) {  // a shard that was begun again has several nights of one campaign
+    const Night night = history.load(id);
+    if (!(night.campaign == campaign)) continue;
+    for (const Covered& covered : night.covered) check_part(parts.emplace_back(ShardPart{folder, campaign, covered}));
+    for (const Check& check : night.checks)
+      if (is_red(check.state)) shards.failures.push_back({folder, check.name, check.detail, check.repro, check.state});
+    finished = !night.finished.empty();
+  }
   shards.parts.insert(shards.parts.end(), parts.begin(), parts.end());
-  for (const Check& check : night.checks)
-    if (is_red(check.state)) shards.failures.push_back({folder, check.name, check.detail, check.repro, check.state});
-  if (night.finished.empty()) shards.unfinished.push_back(folder);
+  if (!finished) shards.unfinished.push_back(folder);
 }
 
 // "I/N" of a report.

@@ -57,7 +57,7 @@ bool began_within_a_day(const Night& night) {
 // What the options ask for is what this night was doing when it was interrupted.
 bool can_resume(const Night& night, const NightlyOptions& options) {
   const Campaign& c = night.campaign;
-  return night.finished.empty() && began_within_a_day(night) && (!options.seed || *options.seed == c.seed) &&
+  return night.finished.empty() && (options.seed ? *options.seed == c.seed : began_within_a_day(night)) &&
          c.generator_version == generator_version && c.shard_index == options.shard_index &&
          c.shard_count == options.shard_count && (options.kernels.empty() || options.kernels == night.kernels);
 }

@@ -40,7 +40,8 @@ CounterRanges::CounterRanges(std::vector<const char*>& names, ImageBytes& config
   image.pRangeProfilerObject = profiler_;
   image.counterDataSize = data_.size();
   image.pCounterData = data_.data();
-  cupti_check(api_.cuptiRangeProfilerCounterDataImageInitialize(&image), "cuptiRangeProfilerCounterDataImageInitialize");
+  cupti_check(api_.cuptiRangeProfilerCounterDataImageInitialize(&image),
+              "cuptiRangeProfilerCounterDataImageInitialize");
   ATTEST_CUPTI_PARAMS(CUpti_RangeProfiler_SetConfig_Params, set);
   set.pRangeProfilerObject = profiler_;
   set.configSize = config.size();

@@ -33,9 +33,12 @@ function drawRegisters() {
       svg.append("rect").attr({ x: x(r.limit), y: top, width: x(needed) - x(r.limit), height, fill: colors.bad, "fill-opacity": 0.45 })
         .append("title").text(`${needed - r.limit} registers more than there are`);
     const below = r.known ? `${r.given} given` : `${r.demand} asked for, ${r.least} needed at least`;
-    const lacking = needed > r.limit ? `, ${needed - r.limit} too many: ${r.spill_words} words spilled a key tile` : "";
-    textAt(svg, x(needed), top + height + 1.2 * e, below + lacking, { anchor: "end", cls: "soft", width });
-    return top + height + 1.8 * e;
+    textAt(svg, x(needed), top + height + 1.2 * e, below, { anchor: "end", cls: "soft", width });
+    if (needed <= r.limit) return top + height + 1.8 * e;
+    const stored = [[r.spill_words, "a key tile"], [r.parked_words, "a CTA"]].filter(([words]) => words > 0);
+    const lacking = stored.map(([words, when]) => `${words} words spilled ${when}`);
+    textAt(svg, x(needed), top + height + 2.4 * e, [`${needed - r.limit} too many`, ...lacking].join(", "), { anchor: "end", cls: "soft", width });
+    return top + height + 3 * e;
   });
 }
 

@@ -191,6 +191,27 @@ TEST_F(Folders, OfANightAndOfReports) {
   EXPECT_THAT(shards.unfinished, ElementsAre(folder.string()));
 }
 
+// A shard that was requeued after its end, or after another campaign had begun there.
+TEST_F(Folders, EveryNightOfTheLastCampaignCounts) {
+  {
+    History history(folder);
+    const auto add = [&](std::uint64_t seed, std::uint64_t first, std::uint64_t count) {
+      Night night = night_of("2026-11-20");
+      night.campaign = {seed, 2, 0, 1};
+      const std::int64_t id = history.begin(night);
+      history.record(id, {{"fuzz/cpu", 1, ""}, {}, {}, {part_of(0, 1, first, count).covered}});
+      history.finish(id, night.started);
+    };
+    add(7, 0, 40), add(8, 0, 10), add(7, 30, 30);
+  }
+  const Shards shards = read_shards({folder.string()});
+  EXPECT_THAT(shards.unfinished, IsEmpty());
+  const MergedCampaign merged = one(shards.parts);
+  EXPECT_EQ(merged.seed, 7u);
+  EXPECT_EQ(merged.prefix, 60u);
+  EXPECT_EQ(merged.twice, 10u);
+}
+
 TEST_F(Folders, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(refusal(), HasSubstr("has neither a history.sqlite nor a report of attest fuzz --json"));
   write("other.json", R"({"schema": "attest/check/1"})");

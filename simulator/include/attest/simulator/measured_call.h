@@ -41,8 +41,8 @@ struct MeasuredFile {
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
 
 /// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those
-/// of ncu_counters() that are numbers. The row of units and lines that are no CSV are skipped. Throws InvalidInput naming `ncu` where
-/// there is no table.
+/// of ncu_counters() that are numbers. The row of units and lines that are no CSV are skipped. Throws InvalidInput
+/// naming `ncu` where there is no table.
 std::vector<MeasuredLaunch> launches_from_ncu(std::string_view log);
 
 /// A counter's name where CUPTI and ncu have different ones for the same: ncu's, which files and comparisons use.

@@ -47,7 +47,7 @@ void Flags::positional(const std::string& placeholder, const std::string& help, 
 }
 
 std::vector<std::string> Flags::positional() const {
-  const std::vector<std::string> words = texts(positional_);
+  std::vector<std::string> words = texts(positional_);
   if (words.empty())
     throw InvalidInput("command line", "no " + positional_, fmt::format("is given to attest {}", app_.get_name()));
   return words;

@@ -44,7 +44,8 @@ std::uint64_t date_as_number() {
   const std::time_t now = std::time(nullptr);
   std::tm date{};
   ::gmtime_r(&now, &date);
-  return static_cast<std::uint64_t>((date.tm_year + 1900) * 10'000 + (date.tm_mon + 1) * 100 + date.tm_mday);
+  const int day = (date.tm_year + 1900) * 10'000 + (date.tm_mon + 1) * 100 + date.tm_mday;
+  return static_cast<std::uint64_t>(day);
 }
 
 bool began_within_a_day(const Night& night) {
@@ -99,7 +100,7 @@ class Run {
       }
       const StepWork work{options_, facts_, history_, night_, seconds};
       say(fmt::format("{}, at most {:.0f} s", name, seconds));
-      Part part = timed([&] { return step ? step(work) : corpus_step(work, program_); });
+      Part part = timed([&, act = step] { return act ? act(work) : corpus_step(work, program_); });
       if (!stop_requested()) record(part);  // else it runs again when the night goes on
     }
     if (wanted("fuzz")) fuzz();

@@ -81,7 +81,7 @@ Ended run_process(const std::vector<std::string>& words, double seconds,
   std::vector<std::string> arguments = words, variables;
   for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
   for (const auto& [name, value] : environment) {
-    std::erase_if(variables, [&](const std::string& v) { return v.starts_with(name + "="); });
+    std::erase_if(variables, [set = name + "="](const std::string& v) { return v.starts_with(set); });
     variables.push_back(fmt::format("{}={}", name, value));
   }
   const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);

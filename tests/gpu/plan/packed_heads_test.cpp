@@ -1,8 +1,11 @@
 // Rows of packed heads: the masks, addresses and sizes of row r are those of query r / packed_heads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
+#include "attest/reference/attends.h"
 
 namespace attest {
 namespace {
@@ -15,35 +18,38 @@ Case grouped(int queries, int keys, int group) {
   return c;
 }
 
+// Every key that attends() gives the row's query, and no other; and tiles are skipped or left unmasked for just that.
 TEST(PackedHeads, EachRowSeesTheKeysOfItsQuery) {
+  constexpr int queries = 7, keys = 90, size = 16;
   for (const Causal causal : {Causal::none, Causal::bottom_right, Causal::top_left})
     for (const int left : {-1, 3})
-      for (const int group : {1, 2, 5}) {
-        Problem p = grouped(7, 90, group).problem;
-        p.causal = causal, p.window_left = left;
-        KernelPlan plain, packed;
-        packed.tile_m = plain.tile_m = 16, packed.num_warps = plain.num_warps = 1, packed.tile_n = plain.tile_n = 16;
-        packed.packed_heads = group;
-        const Work one = make_work(p, 0), all = make_work(p, 0, group);
-        ASSERT_EQ(all.seqlen_q, group * one.seqlen_q);
-        for (int row = 0; row < all.seqlen_q; ++row)
-          for (int key = 0; key < 90; ++key)
-            ASSERT_EQ(packed.visible(all, row, key), plain.visible(one, row / group, key)) << row << " " << key;
-        for (int tile = 0; tile < num_q_tiles(packed, p); ++tile) {
-          Work work = all;
-          work.q_tile = tile;
-          for (int key_tile = 0; key_tile < 6; ++key_tile) {
-            int seen = 0, pairs = 0;
-            for (int row = 16 * tile; row < std::min(16 * tile + 16, all.seqlen_q); ++row)
-              for (int key = 16 * key_tile; key < 16 * key_tile + 16; ++key, ++pairs)
-                seen += plain.visible(one, row / group, key);
-            const TileClass expected = seen == 0       ? TileClass::skip
-                                       : seen == pairs ? TileClass::full
-                                                       : TileClass::partial;
-            ASSERT_EQ(classify(packed, work, key_tile), expected) << "tile " << tile << " keys " << key_tile;
+      for (const int right : {-1, 2})
+        for (const int prefix : {0, 20})
+          for (const int group : {1, 2, 5}) {
+            Problem p = grouped(queries, keys, group).problem;
+            p.causal = causal, p.window_left = left, p.window_right = right, p.prefix = prefix;
+            KernelPlan packed;
+            packed.tile_m = packed.tile_n = size, packed.num_warps = 1;
+            packed.packed_heads = group;
+            Work work = make_work(p, 0, group);
+            ASSERT_EQ(work.seqlen_q, group * queries);
+            for (int row = 0; row < work.seqlen_q; ++row) {
+              const RowMask<KernelPlan> mask(packed, work, row);
+              for (int key = 0; key < keys; ++key)
+                ASSERT_EQ(mask.sees(key), attends(p, 0, row / group, key)) << row << " " << key;
+            }
+            for (work.q_tile = 0; work.q_tile < num_q_tiles(packed, p); ++work.q_tile)
+              for (int key_tile = 0; key_tile * size < keys; ++key_tile) {
+                int seen = 0, pairs = 0;
+                for (int row = size * work.q_tile; row < std::min(size * (work.q_tile + 1), work.seqlen_q); ++row)
+                  for (int key = size * key_tile; key < size * (key_tile + 1); ++key, ++pairs)
+                    seen += key < keys && attends(p, 0, row / group, key);
+                const TileClass expected = seen == 0       ? TileClass::skip
+                                           : seen == pairs ? TileClass::full
+                                                           : TileClass::partial;
+                ASSERT_EQ(classify(packed, work, key_tile), expected) << "tile " << work.q_tile << " keys " << key_tile;
+              }
           }
-        }
-      }
 }
 
 TEST(PackedHeads, EveryRowOfEveryHeadHasAPlaceOfItsOwn) {

@@ -1,10 +1,12 @@
 // Sees an accumulator of O that keeps fewer bits than its kernel declares, in outputs of any precision: large numbers
-// cancel and leave the small ones that were added beside them. Q = 0, so every P is exactly 1.
+// cancel and leave the small ones that were added beside them. Q = 0, so every P is exactly 1, or the same number near
+// 1 / (visible keys) where it is divided by its sum first.
 #include <algorithm>
 #include <cmath>
 
 #include "attest/fuzz/properties.h"
 #include "attest/reference/attends.h"
+#include "attest/reference/sum_errors.h"
 #include "property_parts.h"
 
 namespace attest {
@@ -28,10 +30,15 @@ Pair pair_of(std::int64_t column, std::int64_t columns, std::int64_t keys) {
   return {first, std::min(keys - 1, first + distance)};
 }
 
+// Whether P's digits leave the accumulator none for sums of it: fp32's after a division.
+bool sums_round(const Numerics& n) { return n.normalises_first && n.u_P == 0; }
+
 // Large over unit: all sums of a column are whole units below half of what the declared accumulator counts exactly, in
-// whatever order and however it rounds.
+// whatever order and however it rounds. A P that was divided by its sum takes its own digits of that; where they would
+// take all, half of the accumulator's digits are left to its own errors.
 double large_over_unit(const Numerics& n, std::int64_t keys) {
-  const double exact = 0.5 / n.u_acc;
+  const double digits = 0.5 / n.u_acc;
+  const double exact = sums_round(n) ? std::sqrt(digits) : n.normalises_first ? digits * n.u_P : digits;
   const std::int64_t whole_units = keys / keys_per_unit + 1;
   const auto units = static_cast<double>(whole_units);
   double large = 0x1p20;
@@ -82,14 +89,21 @@ Verdict accumulator(Trial& trial) {
       }
       for (std::int64_t d = 0; d < p.headdim_v; ++d) {
         const Pair pair = pair_of(d, p.headdim_v, p.seqlen_k);
-        double sum = static_cast<double>(units[static_cast<std::size_t>(d % keys_per_unit)]);
-        if (sees[static_cast<std::size_t>(pair.plus)])
+        double sum = static_cast<double>(units[static_cast<std::size_t>(d % keys_per_unit)]), magnitude = sum;
+        if (sees[static_cast<std::size_t>(pair.plus)]) {
           sum += large - (pair.plus % keys_per_unit == d % keys_per_unit ? 1 : 0);
-        if (sees[static_cast<std::size_t>(pair.minus)] && pair.minus != pair.plus)
+          magnitude += large;
+        }
+        if (sees[static_cast<std::size_t>(pair.minus)] && pair.minus != pair.plus) {
           sum -= large + (pair.minus % keys_per_unit == d % keys_per_unit ? 1 : 0);
+          magnitude += large;
+        }
         const double expected = keys > 0 ? sum * unit / static_cast<double>(keys) : 0;
-        // Sums are exact, as is the denominator; what rounds is the division and O itself.
-        const double bound = expected == 0 ? 0 : std::abs(expected) * (n.u_out + 7 * u32) + n.floor_out;
+        // Sums are exact, as is the denominator; what rounds is the division, P after it, and O itself.
+        double before = std::abs(expected) * (7 * u32 + equal_weight_error(n, keys));
+        if (sums_round(n) && keys > 0)
+          before += sum_errors(n, keys).g_pv * magnitude * unit / static_cast<double>(keys);
+        const double bound = before == 0 ? 0 : before + n.u_out * (std::abs(expected) + before) + n.floor_out;
         for (std::int64_t h = 0; h < p.nheads; ++h)
           worst.see("o", {b, i, h, d}, run.outputs.o.at(b, i, h, d), expected, bound);
       }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attest/problem/splitmix64.h"
+#include "attest/reference/sum_errors.h"
 
 namespace attest {
 namespace {
@@ -34,7 +35,9 @@ MaskCode::MaskCode(const Problem& problem, const Numerics& n) {
   const bool narrow = n.floor_out > 0x1p-100;  // fp16: normal numbers are 2^-14 to 2^15
   if (narrow) unit = std::ldexp(1.0, std::max(0, keys_log2 - 14));
   floor = narrow ? 0x1p-15 : 0x1p-60;
-  rho = n.u_out / (1 + n.u_out) + before_rounding;
+  // Sums of weights that were divided first are sums of rounded numbers.
+  summed = before_rounding + (n.normalises_first ? sum_errors(n, problem.seqlen_k).g_pv : 0);
+  rho = n.u_out / (1 + n.u_out) + summed + equal_weight_error(n, problem.seqlen_k);
   const int largest = narrow ? 16 - std::ilogb(unit) : 16;
   while (keys_per_column < largest && (std::ldexp(1.0, keys_per_column + 1) - 1) * rho < 0.5) ++keys_per_column;
 }

@@ -27,6 +27,7 @@ struct MaskCode {
   MaskCode(const Problem& problem, const Numerics& numerics);
 
   double unit = 1;          // power of two: keeps unit / seqlen_k among the output's normal numbers
+  double summed = 0;        // what is off before O's own rounding, relative to the sum of magnitudes
   double rho = 0;           // relative error of an element of O whose numerator is exact
   double floor = 0;         // an element of O below this is 0
   int keys_per_column = 1;  // the largest k with (2^k - 1) rho < 1/2: every sum of k digits is told from the next

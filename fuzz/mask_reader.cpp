@@ -111,7 +111,7 @@ void MaskReader::take_signs(const Row& row, const Outputs& outputs, std::span<co
     const double x = element(outputs, row, at), e = expected[static_cast<std::size_t>(columns[at].first)];
     if (x != 0) state.shows = true;
     if (std::isnan(state.sum)) continue;
-    const double tolerance = (code_.rho + state.sum_error) * std::abs(e) + total * 0x1p-18;
+    const double tolerance = (code_.rho + state.sum_error) * std::abs(e) + total * code_.summed;
     if (std::abs(x * state.sum - e) > tolerance) state.suspect = true;
     row.note->checks += tolerance < 0.5;
   }

@@ -89,7 +89,8 @@ Verdict one_v(Trial& trial) {
 }
 
 // With Q = 0 as well, O[c] = (visible keys j = c mod headdim_v) / (visible keys): integers below 2^24 up to the
-// division (6 u32 where it is approximate), the factor on V and the rounding to the output's dtype.
+// division (6 u32 where it is approximate), the factor on V and the rounding to the output's dtype. Where P is divided
+// first, each is a rounded 1 / (visible keys), and their sum rounds too.
 Verdict one_hot_v(Trial& trial) {
   const Case variation = with_inputs(trial.the_case(), Distribution::one_hot_v);
   Inputs inputs = make_inputs(variation);
@@ -107,7 +108,8 @@ Verdict one_hot_v(Trial& trial) {
       for (std::int64_t j = 0; j < p.seqlen_k; ++j)
         if (attends(p, b, i, j)) ++counts[static_cast<std::size_t>(j % p.headdim_v)], ++keys;
       const double all = static_cast<double>(keys);
-      const double weights = 2 * split_error(n, variation, keys, std::log(std::max(1.0, all)));
+      const double weights = 2 * split_error(n, variation, keys, std::log(std::max(1.0, all))) +
+                             (n.normalises_first ? equal_weight_error(n, keys) + sum_errors(n, keys).g_pv : 0);
       for (std::int64_t h = 0; h < p.nheads; ++h)
         for (std::int64_t d = 0; d < p.headdim_v; ++d) {
           const auto count = static_cast<double>(counts[static_cast<std::size_t>(d)]);

@@ -51,7 +51,8 @@ Verdict weights(Trial& trial) {
   const double spacing = n.u_P;  // of P in [1/2, 1)
   // A coded score is one exact product; what is off is its scale, the fused multiply-add, and the exponential.
   const double tau = 4 * u32 + n.eps_exp + n.u_S;
-  if (n.u_P != n.u_out || tau > tolerated * spacing) return worst.verdict();  // V could not hold P, or P is no nearer
+  // V could not hold P, or P is no nearer; divided by its sum it is no longer a number of few bits.
+  if (n.u_P != n.u_out || tau > tolerated * spacing || n.normalises_first) return worst.verdict();
 
   const double scale = static_cast<float>(effective_softmax_scale(p));  // as kernels take it
   const double query = std::exp2(std::round(-std::log2(std::abs(scale))));

@@ -80,7 +80,7 @@ double through_output(const Numerics& n, const RowConstants& c, double v_scale, 
 // One visible key: P is within tau of 1 and rounds to 1 where tau is below half of P's spacing under 1, l is 1 within
 // tau, and a quotient closer to V than half of O's spacing rounds to V itself.
 bool one_key_is_exact(const Numerics& n, const RowConstants& c, const RowSoftmax& row, const RowSums& sums) {
-  const double off = sums.max_tau + c.division;
+  const double off = sums.max_tau + c.division + c.own_division;
   return c.N == 1 && row.sink_weight == 0 && n.max_P == 1 && off < n.u_P / 2 && off < n.u_out / 2;
 }
 
@@ -89,8 +89,11 @@ void weights_of_abs_v(const RowConstants& c, const Numerics& n, const RowSoftmax
                       const double* s, const double* e, double* moved) {
   const double m = row.max;
   const double over_W = 1 / (row.sum * W);
-  const double rounded = (n.u_P + c.g_pv) * (1 + 2 * c.g_l);
-  const double tiny = n.a_P / row.sum, min_normal = n.min_normal_P;
+  const double rounded = (n.u_P + c.own_division * (1 + n.u_P) + c.g_pv) * (1 + 2 * c.g_l);
+  const double divisor = divisor_of_P(n, row.sum), tiny = n.a_P * divisor / row.sum;
+  // A kernel's own divisor may be larger than l, by the errors of its weights and of the division.
+  const double larger = n.normalises_first ? (1 + sums.o_grow / row.sum) * (1 + 2 * (c.division + c.own_division)) : 1;
+  const double min_normal = n.min_normal_P * divisor * larger;
   for (const KeyRange& part : row.columns) {
     if (sums.max_tau <= small_tau) {
 #pragma omp simd
@@ -147,7 +150,9 @@ void bound_row(const PreparedInputs& in, const StripPlace& place, std::int64_t r
     const double summed = weighted[d] + grow * std::abs(o) + b.top_error[r] * std::abs(v(b.top[r], d) - o);
     const double pre = summed * (1 + 2 * c.division) + c.division * std::abs(o);
     // Whatever its errors, a kernel averages V: |O| stays below the largest |V| and its own roundings.
-    const double average = largest_v(d) == 0 ? 0 : largest_v(d) * (1 + 2 * (n.u_P + c.g_pv + c.division));
+    const double weights = 1 + 2 * (n.u_P + c.own_division + c.g_pv + c.division) +
+                           (n.normalises_first ? c.N * n.a_P : 0);  // their sum, at most
+    const double average = largest_v(d) == 0 ? 0 : largest_v(d) * weights;
     const double trivial = average + std::abs(o);
     bound = through_output(n, c, v_scale, o, pre < trivial ? pre : trivial);
   }

@@ -23,16 +23,23 @@ constexpr double smallest_spread = 0.1;
 constexpr double largest_shared_error = 0.25;
 
 // w becomes the variance of P's rounding over l^2, plus t: ulp(e)^2 / (12 l^2) + t, no rounding where e is exactly 1.
+// Where P is e / l: ulp(e / l)^2 / 12 + t, and a_P^2 below the smallest normal P, because at few spacings (at less than
+// one where a row has many keys) the roundings of like weights are alike, and each may be half a spacing.
 void add_rounding_variance(const Numerics& n, const RowSoftmax& row, const double* e, const double* t, double* w) {
-  const double factor = 1 / (12 * row.sum * row.sum);
+  const double divisor = divisor_of_P(n, row.sum), to_P = 1 / divisor, from_P = divisor / row.sum;
+  const double factor = from_P * from_P / 12;
   const double spacing = 2 * n.u_P, smallest = 2 * n.a_P;
-  const double exact = n.max_P > 1 ? -1 : 1;  // a lazily rescaled maximum is no longer at 1
+  // A lazily rescaled maximum is no longer at 1, nor is one that was divided.
+  const double exact = n.max_P > 1 || n.normalises_first ? -1 : 1;
+  const double alike_below = n.normalises_first ? n.min_normal_P : 0, alike = std::sqrt(12.0) * n.a_P;
   for (const KeyRange& part : row.columns)
 #pragma omp simd
     for (std::int64_t j = part.begin; j < part.end; ++j) {
-      const double binade = std::bit_cast<double>(std::bit_cast<std::uint64_t>(e[j]) & 0x7ff0000000000000);
-      const double ulp = e[j] == exact ? 0 : std::max(binade * spacing, smallest);
-      w[j] = ulp * ulp * factor + t[j];
+      const double p = e[j] * to_P;
+      const double binade = std::bit_cast<double>(std::bit_cast<std::uint64_t>(p) & 0x7ff0000000000000);
+      const double ulp = p == exact ? 0 : std::max(binade * spacing, smallest);
+      const double off = p < alike_below ? alike : ulp;
+      w[j] = off * off * factor + t[j];
     }
 }
 

@@ -36,7 +36,8 @@ RowConstants row_constants(const PreparedInputs& in, const Numerics& n, const Ro
   c.lag = std::log(std::max(1.0, n.max_P));
   c.scale_error = (fp8 ? 7 : 4) * u32;
   c.max_roundings = n.lse_max_roundings + (fp8 ? 3 : 0);
-  c.division = c.g_l + (fp8 ? 8 : 6) * u32;
+  c.own_division = n.normalises_first ? approximate_division : 0;
+  c.division = c.g_l + (n.normalises_first ? 0 : approximate_division) + (fp8 ? 2 : 0) * u32;
   if (splits) {
     const double log_N = std::log(std::max(1.0, c.N)) + c.lag;
     c.split = n.eps_exp + log_near_one + log_elsewhere * log_N + 3 * u32 * log_N;

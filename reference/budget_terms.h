@@ -14,6 +14,9 @@ namespace attest {
 inline constexpr double log_near_one = 0x1.82p-22;
 inline constexpr double log_elsewhere = 3 * 0x1p-23 + u32;
 
+// A product with an approximate reciprocal.
+inline constexpr double approximate_division = 6 * u32;
+
 // What is the same for every element of a row.
 struct RowConstants {
   double N;  // visible keys
@@ -27,6 +30,7 @@ struct RowConstants {
   double split, split_s;  // of a split's LSE among the others': a part of its own, and one times the largest score
   double combine;         // of what all splits are divided by
   double division;        // of l, the division and all else that a whole row shares
+  double own_division;    // of each weight's own division by l, where that comes before the product with V
 };
 
 RowConstants row_constants(const PreparedInputs& in, const Numerics& n, const RowSoftmax& row);
@@ -48,6 +52,9 @@ inline Tau tau_of(const RowConstants& c, double moved, double s, double m) {
 void score_errors(const PreparedInputs& in, const StripPlace& place, std::int64_t r, const RowConstants& c,
                   const Numerics& n, const RowSoftmax& row, const double* slopes, double* scores, double* moved,
                   double* typical);
+
+// What e is divided by before P is rounded: l, or nothing where O is divided instead.
+inline double divisor_of_P(const Numerics& n, double l) { return n.normalises_first ? l : 1; }
 
 // The sink's error as a score.
 inline double sink_moved(double sink) { return 3 * u32 * std::abs(sink); }

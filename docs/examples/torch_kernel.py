@@ -87,6 +87,18 @@ def off_by_one(problem, t):
     forward(problem, t, shift=1)
 
 
+@attest.kernel("softmax_first", dtypes=["fp32", "bf16"], channels=["o"], features=["gqa", "headdim_v"],
+               arithmetic="fp32", normalises_first=True, bitwise=[])
+def softmax_first(problem, t):
+    """softmax(scores) V as it is usually written: P is divided by its sum before it meets V, and the record says so."""
+    q, k, v = inputs(problem, t)
+    if problem.seqlen_k == 0:
+        t.o.torch().zero_()
+        return
+    weights = torch.softmax(scores_of(problem, q, k), dim=3)
+    t.o.torch().copy_((weights @ v).transpose(1, 2))
+
+
 @attest.kernel("numpy", dtypes=["fp32"], channels=["o"], arithmetic="fp32", bitwise=[])
 def numpy_attention(problem, t):
     """The same without PyTorch: tensors are NumPy arrays through __array_interface__."""

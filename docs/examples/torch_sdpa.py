@@ -76,4 +76,4 @@ register("flash_positive", SDPBackend.FLASH_ATTENTION, HALF, ["gqa"], supports=p
 register("efficient", SDPBackend.EFFICIENT_ATTENTION, HALF + ["fp32"], ["headdim_v"], supports=efficient)
 register("cudnn", SDPBackend.CUDNN_ATTENTION, HALF, ["gqa", "headdim_v"], supports=cudnn)
 register("cudnn_positive", SDPBackend.CUDNN_ATTENTION, HALF, ["gqa", "headdim_v"], supports=positive(cudnn))
-register("math", SDPBackend.MATH, HALF + ["fp32"], ["gqa", "headdim_v"], arithmetic="fp32")
+register("math", SDPBackend.MATH, HALF + ["fp32"], ["gqa", "headdim_v"], arithmetic="fp32", normalises_first=True)

@@ -79,6 +79,7 @@ attest_numerics to_api(const Numerics& n) {
   api.smallest_tile = n.smallest_tile;
   api.num_splits = n.num_splits;
   for (const Field& field : fields) api.*field.theirs = n.*field.ours;
+  api.normalises_first = n.normalises_first;
   return api;
 }
 
@@ -88,6 +89,7 @@ Numerics numerics_of(const attest_numerics& api, std::string name) {
   n.chain = checked_count("chain", api.chain, most_keys);
   n.smallest_tile = checked_count("smallest_tile", api.smallest_tile, most_keys);
   n.num_splits = checked_count("num_splits", api.num_splits, 256);
+  n.normalises_first = checked("normalises_first", api.normalises_first, 0, 1) != 0;
   for (const Field& field : fields) n.*field.ours = checked(field.name, api.*field.theirs, field.low, field.high);
   return n;
 }

@@ -86,7 +86,8 @@ class Numerics(ctypes.Structure):  # attest_numerics
     _fields_ = [("struct_size", c_uint32), ("chain", c_int32), ("smallest_tile", c_int64), ("num_splits", c_int64)] + [
         (name, c_double) for name in
         ("u_S", "u_P", "a_P", "min_normal_P", "max_P", "u_acc", "eps_exp", "eps_tanh", "lse_max_roundings", "u_out",
-         "floor_out", "u_P_backward", "a_P_backward", "u_dS", "a_dS", "u_share", "floor_share")]
+         "floor_out", "u_P_backward", "a_P_backward", "u_dS", "a_dS", "u_share", "floor_share")] + [
+         ("normalises_first", c_int32), ("reserved", c_uint32)]
 
 
 class Control(ctypes.Structure):  # gpu/python/control.h
@@ -186,22 +187,23 @@ _kernels = {}
 
 
 def kernel(name, *, dtypes, device="cpu", description="", channels=("o",), features=(), causal=(), bitwise=("repeat",),
-           arithmetic="flash", isolates_values=False, lse_base=math.e, lse_of_empty_row=-math.inf, supports=None,
-           numerics=None, backward=None, plan=None):
+           arithmetic="flash", normalises_first=False, isolates_values=False, lse_base=math.e,
+           lse_of_empty_row=-math.inf, supports=None, numerics=None, backward=None, plan=None):
     """Registers the function below as a kernel, forward(problem, tensors), and declares what it is held to.
 
     supports(problem)            a reason to refuse a problem, or None
     numerics(problem, numerics)  changes fields where the arithmetic is not the scheme's (attest_numerics)
     backward(problem, tensors)   with channels=("o", "lse", "gradients")
     plan(problem)                JSON for `attest predict --kernel`
+    normalises_first: the softmax is divided by its sum before it is multiplied with V, as in softmax(scores) @ V
     device: "cpu", or "cuda", where the tensors are copied to the GPU first (needs PyTorch)
     """
     def register(forward):
         _kernels[name] = _Kernel(forward, name=name, dtypes=dtypes, device=device, description=description,
                                  channels=channels, features=features, causal=causal, bitwise=bitwise,
-                                 arithmetic=arithmetic, isolates_values=isolates_values, lse_base=lse_base,
-                                 lse_of_empty_row=lse_of_empty_row, supports=supports, numerics=numerics,
-                                 backward=backward, plan=plan)
+                                 arithmetic=arithmetic, normalises_first=normalises_first,
+                                 isolates_values=isolates_values, lse_base=lse_base, lse_of_empty_row=lse_of_empty_row,
+                                 supports=supports, numerics=numerics, backward=backward, plan=plan)
         return forward
     return register
 
@@ -297,6 +299,7 @@ class _Server:
         return UNSUPPORTED if why else OK
 
     def numerics(self):
+        self.control.numerics.normalises_first = bool(self.kernel.normalises_first)
         if self.kernel.numerics:
             self.kernel.numerics(self.control.problem, self.control.numerics)
         return OK

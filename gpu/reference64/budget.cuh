@@ -7,6 +7,7 @@ namespace attest::reference64 {
 inline constexpr double u32 = 0x1p-24, infinity = __builtin_huge_val();
 inline constexpr double log_near_one = 0x1.82p-22;  // __logf on [0.5, 2]
 inline constexpr double log_elsewhere = 3 * 0x1p-23 + u32;
+inline constexpr double approximate_division = 6 * u32;
 inline constexpr double hopeless = 1e60;
 inline constexpr double no_weight = 1e4;  // a score of -Inf is this far below the maximum
 
@@ -16,7 +17,7 @@ __device__ inline double exp_below(double x) { return x < -708 ? 0 : exp(x); }  
 
 struct Constants {
   double N, T, g_pv, g_l, g_d, exp_error, max_change, lag, scale_error, max_roundings, split, split_s, combine,
-      division;
+      division, own_division;
 };
 
 /// `num_keys` visible keys in `num_runs` intervals, whose largest score is `max`.
@@ -36,7 +37,8 @@ __device__ inline Constants constants_of(const RowCall& call, std::int64_t num_k
   c.lag = log(fmax(1.0, n.max_P));
   c.scale_error = (call.is_fp8 ? 7 : 4) * u32;
   c.max_roundings = n.lse_max_roundings + (call.is_fp8 ? 3 : 0);
-  c.division = c.g_l + (call.is_fp8 ? 8 : 6) * u32;
+  c.own_division = n.normalises_first ? approximate_division : 0;
+  c.division = c.g_l + (n.normalises_first ? 0 : approximate_division) + (call.is_fp8 ? 2 : 0) * u32;
   if (splits) {
     const double log_N = log(fmax(1.0, c.N)) + c.lag;
     c.split = n.eps_exp + log_near_one + log_elsewhere * log_N + 3 * u32 * log_N;
@@ -100,12 +102,17 @@ __device__ inline double output_spacing(const Rounding& n, double o) {
   return o == 0 ? 2 * n.floor_out : fmax(2 * n.u_out * ldexp(1.0, ilogb(o)), 2 * n.floor_out);
 }
 
+/// What e is divided by before P is rounded.
+__device__ inline double divisor_of_P(const Rounding& n, double l) { return n.normalises_first ? l : 1; }
+
 /// The variance of P's rounding, over l^2.
 __device__ inline double rounding_variance(const Rounding& n, double e, double l) {
-  const double exact = n.max_P > 1 ? -1 : 1;
-  const double binade = e > 0 ? ldexp(1.0, ilogb(e)) : 0;
-  const double ulp = e == exact ? 0 : fmax(binade * 2 * n.u_P, 2 * n.a_P);
-  return ulp * ulp / (12 * l * l);
+  const double exact = n.max_P > 1 || n.normalises_first ? -1 : 1;
+  const double divisor = divisor_of_P(n, l), p = e / divisor;
+  const double binade = p > 0 ? ldexp(1.0, ilogb(p)) : 0;
+  const double ulp = p == exact ? 0 : fmax(binade * 2 * n.u_P, 2 * n.a_P);
+  const bool alike = n.normalises_first && p < n.min_normal_P;
+  return (alike ? n.a_P * n.a_P : ulp * ulp / 12) * (divisor / l) * (divisor / l);
 }
 
 }  // namespace attest::reference64

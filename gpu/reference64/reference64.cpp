@@ -59,7 +59,7 @@ class Lists {
 reference64::Rounding rounding_of(const Numerics& n) {
   return {n.u_S,     n.u_P,      n.a_P,           n.min_normal_P, n.u_acc,
           n.eps_exp, n.eps_tanh, n.u_out,         n.floor_out,    n.lse_max_roundings,
-          n.max_P,   n.chain,    n.smallest_tile, n.num_splits};
+          n.max_P,   n.chain,    n.smallest_tile, n.num_splits,   n.normalises_first};
 }
 
 std::vector<int> documents_of(const Problem& p) {

@@ -88,13 +88,16 @@ __device__ inline double lse_variance(const Row& row, const Constants& c, const 
 __device__ inline void weigh_errors(const Row& row, const Constants& c, const Softmax& x, const Shares& sums,
                                     double W) {
   const Rounding& n = row.call.rounding;
-  const double over_W = 1 / (x.sum * W), rounded = (n.u_P + c.g_pv) * (1 + 2 * c.g_l), tiny = n.a_P / x.sum;
+  const double over_W = 1 / (x.sum * W), divisor = divisor_of_P(n, x.sum), tiny = n.a_P * divisor / x.sum;
+  const double rounded = (n.u_P + c.own_division * (1 + n.u_P) + c.g_pv) * (1 + 2 * c.g_l);
+  const double larger = n.normalises_first ? (1 + sums.o_grow / x.sum) * (1 + 2 * (c.division + c.own_division)) : 1;
+  const double min_normal = n.min_normal_P * divisor * larger;
   const bool small = sums.max_tau <= small_tau;
   row.each_key([&](int j) {
     const double e = row.array[weights][j], s = row.array[scores][j];
     const double tau = tau_of(c, row.array[errors][j], s, x.max).o;
     const double g = small ? e * expm1_above(tau) : grown(e, s - x.max, tau);
-    const double largest = small ? n.min_normal_P * (1 + expm1_above(tau)) : n.min_normal_P * exp(fmin(tau, 700.0));
+    const double largest = min_normal * (small ? 1 + expm1_above(tau) : exp(fmin(tau, 700.0)));
     row.array[errors][j] = over_W * (g + rounded * (e + g)) + (e < largest ? tiny : 0);
   });
 }
@@ -175,7 +178,7 @@ __device__ inline void bound(const Row& row, const Softmax& x, const double (&o)
     column[rounded_v2] += row.array[variances][j] * v * v;
     column[e2_v2] += e * e * v * v;
   });
-  const double off = sums.max_tau + c.division;
+  const double off = sums.max_tau + c.division + c.own_division;
   const bool exact = x.num_keys == 1 && x.sink_weight == 0 && n.max_P == 1 && off < n.u_P / 2 && off < n.u_out / 2;
   const double grow = fmax(0.0, sums.o_grow / x.sum / W - top_error);
   const auto through_output = [&](double value, double pre) {
@@ -193,7 +196,9 @@ __device__ inline void bound(const Row& row, const Softmax& x, const double (&o)
     } else {
       const double summed = column[weighted] + grow * fabs(o[d]) + top_error * fabs(finite(row.value(top, d)) - o[d]);
       const double pre = summed * (1 + 2 * c.division) + c.division * fabs(o[d]);
-      const double average = column[largest] == 0 ? 0 : column[largest] * (1 + 2 * (n.u_P + c.g_pv + c.division));
+      const double weights_sum =
+          1 + 2 * (n.u_P + c.own_division + c.g_pv + c.division) + (n.normalises_first ? c.N * n.a_P : 0);  // at most
+      const double average = column[largest] == 0 ? 0 : column[largest] * weights_sum;
       const double trivial = average + fabs(o[d]);
       bounded = through_output(o[d], pre < trivial ? pre : trivial);
     }

@@ -17,6 +17,7 @@ inline constexpr int rows_per_strip = 64;
 struct Rounding {
   double u_S, u_P, a_P, min_normal_P, u_acc, eps_exp, eps_tanh, u_out, floor_out, lse_max_roundings, max_P;
   int chain, smallest_tile, num_splits;
+  bool normalises_first;
 };
 
 struct RowCall {

@@ -12,9 +12,16 @@ namespace {
 // The emulated kernel behind the interface.
 class EmulatedPlugin : public Kernel {
  public:
-  explicit EmulatedPlugin(const EmulatedKernel& kernel) : kernel_(kernel) { capability_.name = "emulated"; }
+  explicit EmulatedPlugin(const EmulatedKernel& kernel, bool tells_normalisation = true)
+      : kernel_(kernel), tells_normalisation_(tells_normalisation) {
+    capability_.name = "emulated";
+  }
   const Capability& capability() const override { return capability_; }
-  Numerics numerics(const Case&) const override { return kernel_.numerics(); }
+  Numerics numerics(const Case&) const override {
+    Numerics n = kernel_.numerics();
+    n.normalises_first = n.normalises_first && tells_normalisation_;
+    return n;
+  }
   std::optional<std::string> unsupported(const Case&) const override { return std::nullopt; }
   RunReport run(const Case& c, const ForwardArgs& args) override {
     const Problem& p = c.problem;
@@ -43,6 +50,7 @@ class EmulatedPlugin : public Kernel {
 
  private:
   EmulatedKernel kernel_;
+  bool tells_normalisation_;
   Capability capability_;
 };
 
@@ -81,6 +89,63 @@ TEST_P(PrecisionProbes, AccuseNoMakeOfARightKernel) {
               << name << " " << verdict.error_over_budget << " " << command_line(c);
         }
       }
+}
+
+// softmax(S) V as many write it: P is a matrix of its own, divided by its sum and rounded before it meets V.
+struct NormalisesFirst : testing::TestWithParam<Dtype> {
+  static Verdict judged(std::string_view property, const EmulatedKernel& kernel, bool declared, std::int64_t keys) {
+    Case c;
+    c.problem.dtype = kernel.dtype;
+    c.problem.seqlen_q = 40;
+    c.problem.seqlen_k = keys;
+    c.problem.causal = Causal::bottom_right;
+    c.seed = static_cast<std::uint64_t>(keys);
+    EmulatedPlugin plugin(kernel, declared);
+    ForwardBuffers buffers;
+    Trial trial(plugin, buffers, c);
+    return judge(property_named(property), trial);
+  }
+  static EmulatedKernel kernel_of(Dtype dtype, Fault fault = Fault::none) {
+    EmulatedKernel kernel;
+    kernel.dtype = dtype;
+    kernel.normalises_first = true;
+    kernel.noise = 5;
+    kernel.fault = fault;
+    return kernel;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Fuzz, NormalisesFirst, testing::Values(Dtype::bf16, Dtype::fp16, Dtype::fp32),
+                         [](const auto& p) { return std::string(to_string(p.param)); });
+
+TEST_P(NormalisesFirst, IsNotAccusedWhereItSaysSo) {
+  for (const std::int64_t keys : {3, 64, 300, 1000})
+    for (const std::string_view name :
+         {"reference", "zero_q", "one_v", "one_hot_v", "accumulator", "weights", "lookup", "shift", "mask"}) {
+      const Verdict verdict = judged(name, kernel_of(GetParam()), true, keys);
+      EXPECT_EQ(verdict.status, Status::passed) << name << " " << keys << " keys: " << verdict.error_over_budget;
+    }
+}
+
+TEST_P(NormalisesFirst, IsAccusedWhereItDoesNotSaySo) {
+  EXPECT_EQ(judged("accumulator", kernel_of(GetParam()), false, 300).status, Status::wrong_values);
+}
+
+TEST_P(NormalisesFirst, ItsFaultsAreSeen) {
+  for (const auto& [property, fault] : {std::pair<std::string_view, Fault>{"accumulator", Fault::o_in_fp16},
+                                        {"one_hot_v", Fault::dropped_key},
+                                        {"mask", Fault::dropped_key},
+                                        {"lookup", Fault::scale},
+                                        {"reference", Fault::scale}})
+    for (const std::int64_t keys : {300, 1000}) {
+      const Verdict verdict = judged(property, kernel_of(GetParam(), fault), true, keys);
+      EXPECT_EQ(verdict.status, Status::wrong_values) << property << " " << keys << ": " << verdict.error_over_budget;
+    }
+}
+
+TEST(NormalisesFirst16, AShortPIsSeenByItsVariance) {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16})
+    EXPECT_EQ(NormalisesFirst::judged("reference", NormalisesFirst::kernel_of(dtype, Fault::short_p), true, 300).status,
+              Status::wrong_values);
 }
 
 }  // namespace

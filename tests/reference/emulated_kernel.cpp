@@ -107,7 +107,9 @@ class Row {
 };
 
 Row::Result Row::split(std::int64_t first_tile, std::int64_t last_tile, bool with_sink) {
-  const std::int64_t tile = kernel_.tile;
+  const bool whole = kernel_.normalises_first;
+  const std::int64_t tile = whole ? (last_tile - first_tile) * kernel_.tile : kernel_.tile;
+  const std::int64_t steps = whole ? std::min<std::int64_t>(1, last_tile - first_tile) : last_tile - first_tile;
   const float c = unit_ * 1.4426950408889634f;
   std::vector<float> s(static_cast<std::size_t>(tile)), weights(s.size()),
       l(static_cast<std::size_t>(kernel_.denominator_sums));
@@ -115,8 +117,9 @@ Row::Result Row::split(std::int64_t first_tile, std::int64_t last_tile, bool wit
   std::vector<float>& o = result.o;
   float max = 0;
   bool any = false;
-  for (std::int64_t step = 0; step < last_tile - first_tile; ++step) {
-    const std::int64_t first = (kernel_.last_tile_first ? last_tile - 1 - step : first_tile + step) * tile;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const std::int64_t begin = first_tile * kernel_.tile;
+    const std::int64_t first = begin + (kernel_.last_tile_first ? steps - 1 - step : step) * tile;
     const std::int64_t count = std::min(tile, p_.seqlen_k - first);
     float new_max = max;
     bool any_now = any;
@@ -147,6 +150,11 @@ Row::Result Row::split(std::int64_t first_tile, std::int64_t last_tile, bool wit
       const float exponent = std::abs(s[n]) > 1e30f ? (s[n] - max) * c : std::fma(s[n], c, -shift);
       weights[n] = counts ? exp2_of(exponent) : 0.0f;
       l[(first + n) / 2 % kernel_.denominator_sums] += weights[n];
+    }
+    float divisor = 0;
+    for (const float x : l) divisor += x;
+    for (std::int64_t n = 0; n < count; ++n) {
+      if (whole) weights[n] /= divisor;
       if (kernel_.dtype != Dtype::fp32) weights[n] = static_cast<float>(round_to(kernel_.dtype, weights[n]));
       if (is(Fault::short_p)) {
         const auto bits = std::bit_cast<std::uint32_t>(weights[n]);
@@ -154,13 +162,18 @@ Row::Result Row::split(std::int64_t first_tile, std::int64_t last_tile, bool wit
         if (bits & last) weights[n] = std::bit_cast<float>(bits & (last << 1) ? bits + last : bits - last);
       }
     }
-    for (std::int64_t d = 0; d < p_.headdim_v; ++d) {
-      o[d] = accumulate(
-          kernel_.accumulator, o[d], count, [&](std::int64_t n) { return weights[n]; },
-          // A masked key's V may be NaN: kernels zero-fill or never read it.
-          [&](std::int64_t n) { return weights[n] == 0 && !sees(first + n) ? 0.0f : v_at(first + n, d); });
-      if (is(Fault::o_in_fp16)) o[d] = static_cast<float>(round_to(Dtype::fp16, o[d]));
-    }
+    for (std::int64_t d = 0; d < p_.headdim_v; ++d)
+      for (std::int64_t at = 0; at < count; at += kernel_.tile) {
+        o[d] = accumulate(
+            kernel_.accumulator, o[d], std::min<std::int64_t>(kernel_.tile, count - at),
+            [&](std::int64_t n) { return weights[at + n]; },
+            // A masked key's V may be NaN: kernels zero-fill or never read it.
+            [&](std::int64_t n) {
+              const std::int64_t j = first + at + n;
+              return weights[at + n] == 0 && !sees(j) ? 0.0f : v_at(j, d);
+            });
+        if (is(Fault::o_in_fp16)) o[d] = static_cast<float>(round_to(Dtype::fp16, o[d]));
+      }
   }
   float sum = 0;
   for (const float x : l) sum += x;
@@ -180,7 +193,7 @@ Row::Result Row::split(std::int64_t first_tile, std::int64_t last_tile, bool wit
   } else if (!any) {
     return result;
   }
-  const float inverse = 1.0f / sum;
+  const float inverse = kernel_.normalises_first ? 1.0f : 1.0f / sum;
   for (float& x : o) x = x * inverse * v_scale_;
   result.lse = scaled_max + std::log(sum);
   return result;
@@ -194,6 +207,7 @@ Numerics EmulatedKernel::numerics() const {
   if (lse_through_base_2) n.lse_max_roundings = 5;
   n.chain = denominator_sums;
   n.num_splits = num_splits;
+  n.normalises_first = normalises_first;
   n.eps_tanh = tanh_error;
   return n;
 }

@@ -46,7 +46,8 @@ struct EmulatedKernel {
   bool lse_through_base_2 = false;
   double tanh_error = 0x1p-11;  // relative, at most
   int num_splits = 1;
-  std::uint64_t noise = 0;  // seed of the exponentials' errors, up to 2 units of the last place
+  bool normalises_first = false;  // a split's keys in one tile, P divided by its sum before it meets V; no sink
+  std::uint64_t noise = 0;        // seed of the exponentials' errors, up to 2 units of the last place
   Fault fault = Fault::none;
 
   Outputs run(const Problem& problem, const Inputs& inputs) const;

@@ -42,6 +42,7 @@ TEST(ApiNumerics, GoThroughTheTableUnchanged) {
     n.num_splits = 5;
     n.max_P = 256;
     n.u_share = 0x1p-8;
+    n.normalises_first = true;
     EXPECT_EQ(numerics_of(to_api(n), n.name), n);
   }
 }

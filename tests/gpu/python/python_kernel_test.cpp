@@ -8,6 +8,7 @@
 
 #include "attest/fuzz/commands.h"
 #include "attest/fuzz/inspect.h"
+#include "attest/fuzz/kernels.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -38,6 +39,26 @@ TEST_F(Python, TorchPassesACampaignForwardAndBackward) {
   const CommandResult command = fuzz_command(campaign(example("plain"), 600), program);
   EXPECT_EQ(command.exit_code, exit_pass) << command.text;
   EXPECT_GT(command.json->at("passed").get<int>(), 20);
+}
+
+// Where it did not say that it divides P first, `accumulator` would accuse it.
+TEST_F(Python, TorchsSoftmaxPassesEveryProbe) {
+  Case c;
+  c.problem.dtype = Dtype::fp32;
+  c.problem.seqlen_q = 5;
+  c.problem.seqlen_k = 3;
+  c.problem.headdim_v = 16;
+  const std::unique_ptr<Kernel> kernel = make_kernel(example("softmax_first"));
+  EXPECT_TRUE(kernel->numerics(c).normalises_first);
+  EXPECT_FALSE(make_kernel(example("plain"))->numerics(c).normalises_first);
+  for (const char* const property : {"reference", "one_v", "one_hot_v", "accumulator", "lookup", "mask"}) {
+    CheckOptions options;
+    options.kernel = example("softmax_first");
+    options.the_case = c;
+    options.property = property;
+    const CommandResult command = check_command(options, program);
+    EXPECT_EQ(command.exit_code, exit_pass) << command.text;
+  }
 }
 
 TEST_F(Python, NumpyPassesTheDoctor) {

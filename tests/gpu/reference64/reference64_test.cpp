@@ -59,6 +59,7 @@ TEST(Reference64, EqualsTheReferenceOnGeneratedCases) {
     if (k % 5 == 0) n.max_P = 256;
     // Finer than P's: where a score may be off by tens, W = sum p exp(-tau) is all cancellation.
     if (k % 7 == 0) n.u_S = 0x1p-11;
+    n.normalises_first = k % 3 == 0;
     const bool statistical = c.inputs == Distribution::normal;
     expect_same(forward_with_budget_on_gpu(c.problem, inputs, n, statistical),
                 forward_with_budget(c.problem, inputs, n, statistical), c);

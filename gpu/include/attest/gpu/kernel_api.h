@@ -260,6 +260,8 @@ typedef struct attest_numerics {
   double u_out, floor_out;  /* rounding of O to its dtype */
   double u_P_backward, a_P_backward, u_dS, a_dS; /* P and dS on their way into the backward's products */
   double u_share, floor_share; /* a head's share of dK and dV, where a group of heads is summed of rounded shares */
+  int32_t normalises_first;    /* 1: P is divided by its row's sum before it is rounded and meets V; 0: O is, after */
+  uint32_t reserved;           /* 0 */
 } attest_numerics;
 
 /* `self` is what create() gave. Functions that may be NULL say so. */

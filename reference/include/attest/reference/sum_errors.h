@@ -1,5 +1,6 @@
 // How far the sums over a row's keys may be off, whatever their order within a kernel's numerics.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "attest/problem/numerics.h"
@@ -25,5 +26,11 @@ struct SumErrors {
 /// `breaks`: how many more maxima the row may meet than one interval of keys would: at a second interval, a sink,
 /// splits.
 SumErrors sum_errors(const Numerics& numerics, std::int64_t num_keys, int breaks = 0);
+
+/// How far P = 1 / num_keys, the same at each of a row's keys whose scores are equal, is from that, relative to it: P's
+/// own rounding, or its subnormals' spacing, and its division's. 0 where P is exactly 1 and O is divided instead.
+inline double equal_weight_error(const Numerics& n, std::int64_t num_keys) {
+  return n.normalises_first ? std::max(n.u_P, n.a_P * static_cast<double>(num_keys)) + 7 * u32 : 0;
+}
 
 }  // namespace attest

@@ -26,6 +26,9 @@ struct Numerics {
   double lse_max_roundings = 2;    // of the row maximum on its way into LSE (5 where it goes through base 2)
   int num_splits = 1;              // shares of the keys with a softmax each, combined in fp32 by their LSE
   double max_P = 1;                // largest P before rounding (2^8 where O is rescaled lazily)
+  // Whether P is divided by its row's sum before it is rounded and meets V (a softmax as a matrix of its own), and not
+  // O after the product. What is said of P above then holds for weights of at most 1 that sum to 1.
+  bool normalises_first = false;
   // The backward pass: P and dS on their way into a product, and one head's share of dK and dV where the sum over a
   // group of heads runs over shares that were rounded first.
   double u_P_backward = 0, a_P_backward = 0x1p-126;

@@ -115,13 +115,30 @@ std::int32_t guarded(attest_text* message, Call call) noexcept {
   return ATTEST_FAILED;
 }
 
+/// The host's struct in this header's edition: what both know of it, and 0 in what an older host has not.
+template <class Struct>
+Struct in_this_edition(const Struct& theirs) noexcept {
+  Struct mine{};
+  std::memcpy(&mine, &theirs, theirs.struct_size < sizeof mine ? theirs.struct_size : sizeof mine);
+  mine.struct_size = sizeof mine;
+  return mine;
+}
+
+/// Back into the host's, of which no byte beyond its own edition is touched.
+template <class Struct>
+void tell(const Struct& mine, Struct& theirs) noexcept {
+  const std::uint32_t size = theirs.struct_size;
+  std::memcpy(&theirs, &mine, size < sizeof mine ? size : sizeof mine);
+  theirs.struct_size = size;
+}
+
 inline Kernel& kernel_of(void* self) { return *static_cast<Kernel*>(self); }
 
 inline void destroy(void* self) { delete static_cast<Kernel*>(self); }
 
 inline std::int32_t supports(void* self, const attest_problem* problem, attest_text* why_not) {
   return guarded(why_not, [&] {
-    const std::optional<std::string> why = kernel_of(self).unsupported(*problem);
+    const std::optional<std::string> why = kernel_of(self).unsupported(in_this_edition(*problem));
     if (why) leave(why_not, why->c_str());
     return why ? ATTEST_UNSUPPORTED : ATTEST_OK;
   });
@@ -129,7 +146,9 @@ inline std::int32_t supports(void* self, const attest_problem* problem, attest_t
 
 inline std::int32_t numerics(void* self, const attest_problem* problem, attest_numerics* of, attest_text* message) {
   return guarded(message, [&] {
-    kernel_of(self).numerics(*problem, *of);
+    attest_numerics mine = in_this_edition(*of);
+    kernel_of(self).numerics(in_this_edition(*problem), mine);
+    tell(mine, *of);
     return ATTEST_OK;
   });
 }
@@ -137,7 +156,7 @@ inline std::int32_t numerics(void* self, const attest_problem* problem, attest_n
 inline std::int32_t workspace(void* self, const attest_problem* problem, std::int32_t pass, std::int64_t* bytes,
                               attest_text* message) {
   return guarded(message, [&] {
-    *bytes = kernel_of(self).workspace_bytes(*problem, static_cast<attest_pass>(pass));
+    *bytes = kernel_of(self).workspace_bytes(in_this_edition(*problem), static_cast<attest_pass>(pass));
     return ATTEST_OK;
   });
 }
@@ -145,7 +164,7 @@ inline std::int32_t workspace(void* self, const attest_problem* problem, std::in
 inline std::int32_t forward(void* self, const attest_problem* problem, const attest_forward* args,
                             attest_text* message) {
   return guarded(message, [&] {
-    kernel_of(self).forward(*problem, *args);
+    kernel_of(self).forward(in_this_edition(*problem), in_this_edition(*args));
     return ATTEST_OK;
   });
 }
@@ -153,14 +172,17 @@ inline std::int32_t forward(void* self, const attest_problem* problem, const att
 inline std::int32_t backward(void* self, const attest_problem* problem, const attest_backward* args,
                              attest_text* message) {
   return guarded(message, [&] {
-    kernel_of(self).backward(*problem, *args);
+    attest_backward mine = in_this_edition(*args);
+    const attest_forward of_forward = in_this_edition(*mine.forward);
+    mine.forward = &of_forward;
+    kernel_of(self).backward(in_this_edition(*problem), mine);
     return ATTEST_OK;
   });
 }
 
 inline std::int32_t plan(void* self, const attest_problem* problem, attest_text* json) {
   return guarded(json, [&] {
-    const std::string text = kernel_of(self).plan(*problem);
+    const std::string text = kernel_of(self).plan(in_this_edition(*problem));
     if (text.size() >= json->capacity) throw std::length_error("plan: longer than the host has room for");
     leave(json, text.c_str());
     return ATTEST_OK;

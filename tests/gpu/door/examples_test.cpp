@@ -1,4 +1,5 @@
 // The plug-ins of docs/examples hold what they declare, and are told what they are.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 
 #include "attest/fuzz/commands.h"
 #include "attest/fuzz/inspect.h"
+#include "attest/gpu/kernel_api.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -74,6 +76,32 @@ TEST(Examples, TheRecordIsWhatTheSourceSays) {
   EXPECT_TRUE(c.offers_lse && c.bitwise_batch && c.bitwise_gqa && c.bitwise_layout && c.bitwise_repeat);
   EXPECT_FALSE(c.offers_gradients);
 }
+
+#ifdef WITH_CUDA_EXAMPLE
+// Its record can be read anywhere, as its table; what it computes only where a GPU is.
+TEST(Examples, TheCudaPlugInLoadsAndSaysWhatItIs) {
+  const std::string path = EXAMPLES "/libexample_cuda.so";
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto get = reinterpret_cast<decltype(&attest_kernel)>(::dlsym(library, ATTEST_KERNEL_SYMBOL));
+  ASSERT_NE(get, nullptr);
+  const attest_kernel_api* const table = get(ATTEST_KERNEL_ABI);
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->abi_version, ATTEST_KERNEL_ABI);
+  EXPECT_EQ(table->capability->device, ATTEST_DEVICE_CUDA);
+  EXPECT_EQ(table->capability->dtypes, 1U << ATTEST_FP16);
+  EXPECT_EQ(table->capability->channels, std::uint32_t{ATTEST_CHANNEL_O | ATTEST_CHANNEL_LSE});
+  ::dlclose(library);
+
+  const Inspection inspection = inspect_kernel(program, path);
+  if (inspection.exit_code != exit_environment) {
+    EXPECT_EQ(inspection.exit_code, exit_pass) << to_text(inspection);
+  } else {
+    EXPECT_EQ(inspection.steps.size(), 1U);
+    EXPECT_THAT(inspection.steps.at(0).detail, testing::AnyOf(HasSubstr("driver"), HasSubstr("GPU")));
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace attest

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "attest/gpu/forward_buffers.h"
+#include "attest/nightly/night.h"
 #include "attest/nightly/panel.h"
 #include "attest/nightly/rank_test.h"
 #include "attest/nightly/regression.h"
@@ -71,15 +72,16 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const BenchResult& r
 
 std::string to_text(const BenchOptions& options, const BenchResult& result) {
   std::string text = fmt::format("{}, {} repeats, {}\n", options.kernel, options.repeats,
-                                 result.on_device ? "the device's clock" : "CPU seconds of this process");
+                                 result.on_device ? "the device's clock" : "CPU seconds of the kernel's process");
   for (const BenchRow& row : result.rows) {
     if (row.seconds.empty()) {
       text += fmt::format("  {:<24} refused: {}\n", row.name, row.refused);
       continue;
     }
     const auto [least, most] = std::minmax_element(row.seconds.begin(), row.seconds.end());
-    text += fmt::format("  {:<24} {:>10}, {} to {}   {}\n", row.name, figure_words(median(row.seconds), "s"),
-                        figure_words(*least, "s"), figure_words(*most, "s"), row.repro);
+    const auto words = [&](double seconds) { return figure_words(seconds, device_seconds_unit); };
+    text += fmt::format("  {:<24} {:>10}, {} to {}   {}\n", row.name, words(median(row.seconds)), words(*least),
+                        words(*most), row.repro);
   }
   return text;
 }

@@ -179,18 +179,18 @@ Night History::load(std::int64_t id) const {
   return night;
 }
 
-std::vector<Figures> History::before(std::int64_t id, const std::string& series, int most) const {
+std::vector<Figures> History::before(std::int64_t id, const Series& series, int most) const {
   Statement read(
       *database_,
       "SELECT then_.started, s.figures, coalesce(v.state, 'passed') FROM series s "
       "JOIN night then_ ON then_.id = s.night JOIN night now_ ON now_.id = ?1 "
       "LEFT JOIN verdict v ON v.night = s.night AND v.name = s.name "
-      "WHERE s.name = ?2 AND s.night < ?1 AND s.night >= coalesce((SELECT max(b.night) FROM series b "
-      "JOIN night first_ ON first_.id = b.night WHERE b.name = ?2 AND b.night < ?1 AND b.begins "
+      "WHERE s.name = ?2 AND s.unit = ?3 AND s.night < ?1 AND s.night >= coalesce((SELECT max(b.night) FROM series b "
+      "JOIN night first_ ON first_.id = b.night WHERE b.name = ?2 AND b.unit = ?3 AND b.night < ?1 AND b.begins "
       "AND first_.device = now_.device AND first_.driver = now_.driver AND first_.toolkit = now_.toolkit), 0) "
       "AND then_.device = now_.device AND then_.driver = now_.driver AND then_.toolkit = now_.toolkit "
       "ORDER BY s.night DESC");
-  read.bind(id).bind(series);
+  read.bind(id).bind(series.name).bind(series.unit);
   std::vector<Figures> figures;
   for (int good = 0; good < most && read.step(); good += figures.back().red ? 0 : 1)
     figures.push_back(

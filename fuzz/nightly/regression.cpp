@@ -10,9 +10,10 @@
 namespace attest {
 
 std::string figure_words(double value, const std::string& unit) {
-  if (unit == "s") {
-    if (value < 1e-3) return fmt::format("{:.4g} us", 1e6 * value);
-    return value < 1 ? fmt::format("{:.4g} ms", 1e3 * value) : fmt::format("{:.4g} s", value);
+  if (unit != "B") {
+    const char* const clock = unit == cpu_seconds_unit ? "CPU " : "";
+    if (value < 1e-3) return fmt::format("{:.4g} {}us", 1e6 * value, clock);
+    return value < 1 ? fmt::format("{:.4g} {}ms", 1e3 * value, clock) : fmt::format("{:.4g} {}s", value, clock);
   }
   if (value < 1e3) return fmt::format("{:.4g} B", value);
   if (value < 1e6) return fmt::format("{:.4g} kB", 1e-3 * value);

@@ -58,7 +58,7 @@ NightReport make_report(const History& history) {
   std::stable_sort(report.red.begin(), report.red.end(),
                    [](const auto& a, const auto& b) { return a.first.state > b.first.state; });
   for (const Series& series : night.series)
-    report.figures.push_back({series, history.before(night.id, series.name, baseline_nights)});
+    report.figures.push_back({series, history.before(night.id, series, baseline_nights)});
   report.coverage = coverage_of(night);
   return report;
 }

@@ -26,8 +26,8 @@ void time_kernel(const StepWork& work, const std::string& kernel, double seconds
     return;
   }
   for (const json& row : bench.at("rows")) {
-    Series series{fmt::format("{}/{}", name, row.at("name").get<std::string>()), "s",
-                  row.at("seconds").get<std::vector<double>>()};
+    Series series{fmt::format("{}/{}", name, row.at("name").get<std::string>()),
+                  on_device ? device_seconds_unit : cpu_seconds_unit, row.at("seconds").get<std::vector<double>>()};
     if (series.values.empty())
       part.checks.push_back({series.name, CheckState::skipped, row.at("refused").get<std::string>(), ""});
     else

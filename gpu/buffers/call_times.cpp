@@ -22,8 +22,8 @@ CallTimes ForwardBuffers::time(Kernel& kernel, const Case& c, const Inputs& inpu
   fill_outputs(false);
   CallTimes times;
   times.seconds = run_kernel([&] { return kernel.device_seconds(c, args_, repeats); });
-  times.on_device = !times.seconds.empty();
-  if (times.on_device) return times;
+  times.on_device = kernel.capability().device != "cpu";
+  if (!times.seconds.empty()) return times;
   run_kernel([&] { return kernel.run(c, args_); });  // first touches of memory and code are no part of a call
   for (int repeat = 0; repeat < repeats; ++repeat) {
     const double start = process_seconds();

@@ -25,6 +25,7 @@ import os
 import socket
 import struct
 import sys
+import time
 import traceback
 from ctypes import c_char, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
@@ -38,6 +39,7 @@ FEATURES = ["gqa", "headdim_v", "window", "prefix", "documents", "softcap", "ali
 BITWISE = ["batch", "gqa", "layout", "repeat"]
 ARITHMETIC = ["flash", "unfused", "fp32"]
 SHARED_BYTES = 64 << 30
+SHORTEST_SECONDS = 0.01  # as attest's own measurements: a shorter one is mostly the clock's and the caches' state
 
 
 class CTensor(ctypes.Structure):  # attest_tensor
@@ -93,7 +95,8 @@ class Numerics(ctypes.Structure):  # attest_numerics
 class Control(ctypes.Structure):  # gpu/python/control.h
     _fields_ = [("struct_size", c_int64), ("arena_begin", c_int64), ("arena_bytes", c_int64),
                 ("capability", Capability), ("name", c_char * 72), ("description", c_char * 264), ("problem", Problem),
-                ("forward", CForward), ("backward", CBackward), ("numerics", Numerics), ("message", c_char * (1 << 16))]
+                ("forward", CForward), ("backward", CBackward), ("numerics", Numerics), ("repeats", c_int64), ("seconds", c_double * 1000),
+                ("message", c_char * (1 << 16))]
 
 
 class Tensor:
@@ -265,6 +268,24 @@ def _tensors(k, control, base, backward):
     return t, arena
 
 
+def _device_seconds(call, calls):
+    import torch
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e-3
+
+
+def _process_seconds(call, calls):
+    begin = time.process_time()
+    for _ in range(calls):
+        call()
+    return time.process_time() - begin
+
+
 class _Server:
     def __init__(self, path, name):
         self.path, self.name, self.kernel = path, name, None
@@ -313,8 +334,20 @@ class _Server:
     def run(self, function, backward):
         tensors, arena = _tensors(self.kernel, self.control, self.base, backward)
         function(self.control.problem, tensors)
+        if self.control.repeats and not backward:
+            self.measure(lambda: function(self.control.problem, tensors), arena.device)
         arena.bring_back()
         return OK
+
+    def measure(self, call, device):
+        """Seconds of a call, `repeats` times, each the mean of as many in a row as its clock needs: by events in the
+        stream of the GPU, where gaps between launches count, or the CPU seconds of this process."""
+        seconds = _device_seconds if device == "cuda" else _process_seconds
+        calls = 1
+        while seconds(call, calls) < SHORTEST_SECONDS:
+            calls *= 2
+        for repeat in range(self.control.repeats):
+            self.control.seconds[repeat] = seconds(call, calls) / calls
 
     def plan(self):
         if self.kernel.plan:

@@ -9,6 +9,8 @@
 
 namespace attest {
 
+inline constexpr std::int64_t most_repeats = 1000;
+
 struct Control {
   std::int64_t struct_size;               // written by either side
   std::int64_t arena_begin, arena_bytes;  // offsets of the tensors with all that is around them, during a run
@@ -18,6 +20,8 @@ struct Control {
   attest_forward forward;
   attest_backward backward;
   attest_numerics numerics;
+  std::int64_t repeats;  // of the measurements that forward() is to make; 0: it computes
+  double seconds[most_repeats];
   char message[1 << 16];
 };
 

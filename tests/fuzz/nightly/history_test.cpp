@@ -20,14 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre, testing::HasSubstr;
 
-class HistoryTest : public testing::Test {
+class HistoryTest : public InItsOwnFolder {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "attest_history_XXXXXX").string();
-    ASSERT_TRUE(::mkdtemp(name.data()));
-    folder = name;
-  }
-  void TearDown() override { fs::remove_all(folder); }
   void execute(const char* sql) const {
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open((folder / History::file_name).c_str(), &db), SQLITE_OK);
@@ -43,8 +37,9 @@ class HistoryTest : public testing::Test {
     }
     return "";
   }
-  fs::path folder;
 };
+
+const Series x{"time/cpu/x", "s", {}, false};
 
 TEST_F(HistoryTest, GivesBackWhatWasRecorded) {
   History history(folder);
@@ -133,13 +128,21 @@ TEST_F(HistoryTest, FiguresAreThoseOfTheSameMachineSinceTheBaseline) {
   add_night(history, night_of("2026-11-03", "GPU B"), CheckState::passed, {3});
   add_night(history, night_of("2026-11-04"), CheckState::regressed, {4});
   const std::int64_t id = add_night(history, night_of("2026-11-05"), CheckState::passed, {5});
-  const std::vector<Figures> before = history.before(id, "time/cpu/x", 20);
+  const std::vector<Figures> before = history.before(id, x, 20);
   ASSERT_EQ(before.size(), 2u);
   EXPECT_THAT(before[0].values, ElementsAre(2));
   EXPECT_FALSE(before[0].red);
   EXPECT_THAT(before[1].values, ElementsAre(4));
   EXPECT_TRUE(before[1].red);
-  EXPECT_EQ(history.before(id, "time/cpu/x", 1).size(), 2u) << "one that is not red, and the red one after it";
+  EXPECT_EQ(history.before(id, x, 1).size(), 2u) << "one that is not red, and the red one after it";
+}
+
+TEST_F(HistoryTest, FiguresOfAnotherClockAreNoBaseline) {
+  History history(folder);
+  add_night(history, night_of("2026-11-01"), CheckState::passed, {1});
+  const std::int64_t id = history.begin(night_of("2026-11-02"));
+  EXPECT_EQ(history.before(id, x, 20).size(), 1U);
+  EXPECT_TRUE(history.before(id, {x.name, cpu_seconds_unit, {}, false}, 20).empty());
 }
 
 TEST_F(HistoryTest, HoweverLongAFigureIsRedItsBaselineStays) {
@@ -151,7 +154,7 @@ TEST_F(HistoryTest, HoweverLongAFigureIsRedItsBaselineStays) {
   for (int day = 1; day <= 25; ++day) {
     const std::int64_t id = history.begin(night_of("2026-02-" + std::to_string(day)));
     const Series slow{name, "s", values(2), false};
-    const std::vector<Figures> before = history.before(id, name, baseline_nights);
+    const std::vector<Figures> before = history.before(id, slow, baseline_nights);
     const Judgement judgement = judge(slow, before, device_time_gate);
     ASSERT_TRUE(judgement.worse) << day << ": " << judgement.words;
     EXPECT_EQ(judgement.baseline, 1);
@@ -165,10 +168,10 @@ TEST_F(HistoryTest, ANewBaselineOfOneMachineLeavesTheOthers) {
   add_night(history, night_of("2026-11-01", "GPU B"), CheckState::passed, {1});
   add_night(history, night_of("2026-11-02"), CheckState::passed, {2});
   add_night(history, night_of("2026-11-03"), CheckState::passed, {3}, true);
-  const std::vector<Figures> b = history.before(history.begin(night_of("2026-11-04", "GPU B")), "time/cpu/x", 20);
+  const std::vector<Figures> b = history.before(history.begin(night_of("2026-11-04", "GPU B")), x, 20);
   ASSERT_EQ(b.size(), 1u);
   EXPECT_THAT(b[0].values, ElementsAre(1));
-  const std::vector<Figures> a = history.before(history.begin(night_of("2026-11-04")), "time/cpu/x", 20);
+  const std::vector<Figures> a = history.before(history.begin(night_of("2026-11-04")), x, 20);
   ASSERT_EQ(a.size(), 1u);
   EXPECT_THAT(a[0].values, ElementsAre(3));
 }

@@ -153,14 +153,8 @@ TEST(Outcomes, ReadBackAsWritten) {
     EXPECT_THROW(outcomes_from_text("f", bad), InvalidInput) << bad;
 }
 
-class Folders : public testing::Test {
+class Folders : public InItsOwnFolder {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "attest_merge_XXXXXX").string();
-    ASSERT_TRUE(::mkdtemp(name.data()));
-    folder = name;
-  }
-  void TearDown() override { fs::remove_all(folder); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder / name) << text; }
   std::string refusal() const {
     try {
@@ -170,7 +164,6 @@ class Folders : public testing::Test {
     }
     return "";
   }
-  fs::path folder;
 };
 
 TEST_F(Folders, OfANightAndOfReports) {

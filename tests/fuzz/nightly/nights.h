@@ -1,10 +1,27 @@
 // Nights for tests.
 #pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "attest/nightly/history.h"
 
 namespace attest {
+
+/// A test with a folder of its own, which goes with it.
+class InItsOwnFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "attest_nights_XXXXXX").string();
+    ASSERT_TRUE(::mkdtemp(name.data()));
+    folder = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  std::filesystem::path folder;
+};
 
 inline Night night_of(const std::string& day, const std::string& device = "GPU A") {
   Night night;

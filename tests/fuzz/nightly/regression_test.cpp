@@ -66,6 +66,7 @@ TEST(Regression, ANewBaselineIsComparedWithNothing) {
 TEST(Regression, FiguresReadWithTheirUnit) {
   EXPECT_EQ(figure_words(1.5e-5, "s"), "15 us");
   EXPECT_EQ(figure_words(0.25, "s"), "250 ms");
+  EXPECT_EQ(figure_words(0.25, cpu_seconds_unit), "250 CPU ms");
   EXPECT_EQ(figure_words(1.5e9, "B"), "1.5 GB");
 }
 

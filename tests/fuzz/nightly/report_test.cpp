@@ -15,16 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr, testing::Not;
 
-class NightReportTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "attest_report_XXXXXX").string();
-    ASSERT_TRUE(::mkdtemp(name.data()));
-    folder = name;
-  }
-  void TearDown() override { fs::remove_all(folder); }
-  fs::path folder;
-};
+using NightReportTest = InItsOwnFolder;
 
 TEST_F(NightReportTest, AnEmptyHistoryIsRefused) {
   const History history(folder);

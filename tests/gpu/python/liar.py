@@ -33,6 +33,13 @@ def exits(problem, t):
     os._exit(0)
 
 
+@register("burns")
+def burns(problem, t):
+    end = time.process_time() + 0.03
+    while time.process_time() < end:
+        pass
+
+
 @register("hangs")
 def hangs(problem, t):
     time.sleep(1000)

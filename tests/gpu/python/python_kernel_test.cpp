@@ -9,6 +9,7 @@
 #include "attest/fuzz/commands.h"
 #include "attest/fuzz/inspect.h"
 #include "attest/fuzz/kernels.h"
+#include "attest/gpu/forward_buffers.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -109,6 +110,24 @@ TEST_F(Python, WhatDoesWrongIsAFinding) {
     EXPECT_EQ(command.exit_code, exit_code) << command.text;
     EXPECT_THAT(command.text, HasSubstr(says));
   }
+}
+
+// What a call takes is the child's CPU time: this process does nothing but wait.
+TEST_F(Python, ItsCallsAreTimedWhereTheyRun) {
+  const std::unique_ptr<Kernel> kernel = make_kernel(liar("burns"));
+  Case c;
+  c.problem.dtype = Dtype::fp32;
+  c.problem.seqlen_q = c.problem.seqlen_k = 4;
+  ForwardBuffers buffers;
+  const CallTimes times = buffers.time(*kernel, c, make_inputs(c), 3);
+  EXPECT_FALSE(times.on_device);
+  ASSERT_EQ(times.seconds.size(), 3U);
+  for (const double seconds : times.seconds) {
+    EXPECT_GE(seconds, 0.03);
+    EXPECT_LT(seconds, 0.06);
+  }
+  buffers.run(*kernel, c, make_inputs(c));  // computes again after being timed
+  EXPECT_LT(buffers.time(*kernel, c, make_inputs(c), 1).seconds.at(0), 0.06);
 }
 
 TEST_F(Python, WhatCannotBeMadeIsToldInOneLine) {

@@ -26,7 +26,7 @@ struct BenchRow {
 };
 
 struct BenchResult {
-  bool on_device = false;  // timed by the device's clock; else CPU seconds of the process
+  bool on_device = false;  // timed by the GPU's clock; else CPU seconds of the kernel's process
   std::vector<BenchRow> rows;
 };
 

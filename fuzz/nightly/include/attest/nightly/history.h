@@ -58,7 +58,7 @@ class History {
   /// What nights before `id` on the same device, driver and toolkit measured of the series, oldest first, since its
   /// newest baseline there: the newest `most` that are not red, and the red ones among and after them. However long
   /// a figure has been red, what it was before is still here.
-  std::vector<Figures> before(std::int64_t id, const std::string& series, int most) const;
+  std::vector<Figures> before(std::int64_t id, const Series& series, int most) const;
   RedSince red_since(std::int64_t id, const std::string& check) const;
 
  private:

@@ -27,10 +27,13 @@ struct Check {
   friend bool operator==(const Check&, const Check&) = default;
 };
 
+/// The units of times: by a GPU's clock, and of the CPU in the kernel's process.
+inline constexpr const char *device_seconds_unit = "s", *cpu_seconds_unit = "CPU s";
+
 /// A figure that is compared from night to night.
 struct Series {
   std::string name;  // of the check that judges it
-  std::string unit;  // "s" or "B"
+  std::string unit;  // "B", or seconds of one of two clocks; figures of different units are never compared
   std::vector<double> values;
   bool begins = false;  // nothing before this night is compared with what comes after
 

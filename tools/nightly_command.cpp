@@ -78,7 +78,7 @@ Command nightly_command() {
           "  attest nightly --out shard-2 --time 8h --shard 2/8 --seed 7 --steps fuzz --kernel cpu\n"
           "Writes index.html, junit.xml and nightly.json, all made of history.sqlite. A night that was interrupted "
           "goes on\n"
-          "where the same command is given again within a day.",
+          "where the same command is given again: within a day, or at any time with a --seed.",
           [](Flags& flags) {
             flags.group("Night");
             flags.value("--out", "DIR", "Where history, corpus and reports are kept");

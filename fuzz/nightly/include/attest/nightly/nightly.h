@@ -30,7 +30,8 @@ struct NightlyOptions {
   void validate() const;
 };
 
-/// Runs the night, or what is left of one that was interrupted within the last day, and returns it as it stands in the
+/// Runs the night, or what is left of the last one if it was interrupted and has the given seed, or began within the
+/// last day where none is given, and returns it as it stands in the
 /// history; `finished` is empty where a signal ended it. Each part is in the history as soon as it is done, so a killed
 /// night loses at most the step or the block of cases that it was in, which is run again. Progress goes to stderr.
 /// Throws InvalidInput for options or a history that the user must correct, and EnvironmentError where the folder

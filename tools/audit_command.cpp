@@ -15,10 +15,10 @@
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 #include "attest/problem/find_program.h"
+#include "attest/problem/process.h"
 #include "attest/sass/loops.h"
 #include "attest/simulator/key_tile_instructions.h"
 #include "case_flags.h"
-#include "child.h"
 #include "commands.h"
 #include "output.h"
 #include "parse.h"
@@ -100,8 +100,8 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
   const std::string target = std::filesystem::canonical(file).string();
   std::vector<std::string> command = {cuobjdump(), "-sass", target};
   if (!arch.empty()) command.insert(command.begin() + 1, {"-arch", arch});  // half the time where there are two
-  const int status = run_lines(command, [&](std::string_view line) { reader.line(line); });
-  if (status > 128) throw EnvironmentError(fmt::format("cuobjdump: {}: ended by signal {}", target, status - 128));
+  const Ended ended = run_lines(command, [&](std::string_view line) { reader.line(line); });
+  if (ended.signal != 0) throw EnvironmentError(fmt::format("cuobjdump: {}: {}", target, ended.how()));
 }
 
 std::vector<SassFunction> read_functions(const Flags& flags, const Subject& subject) {

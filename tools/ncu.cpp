@@ -14,7 +14,7 @@
 
 #include "attest/problem/error.h"
 #include "attest/problem/find_program.h"
-#include "child.h"
+#include "attest/problem/process.h"
 #include "measuring.h"
 #include "parse.h"
 
@@ -137,9 +137,9 @@ void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress
         fmt::format("{} cannot be run; install Nsight Compute, name it in ATTEST_NCU, or take --via cupti",
                     in_quotes(given != nullptr ? given : "ncu")));
   if (progress) fmt::print(stderr, "attest: ncu makes {} calls\n", calls.size());
-  const int status =
-      run_lines(ncu_command(ncu, log, warm, {this_program(), measure_worker_argument, requests}), [](auto) {});
+  const Ended ended = run_process(ncu_command(ncu, log, warm, {this_program(), measure_worker_argument, requests}));
   const std::string text = text_of(log);
+  const int status = ended.signal != 0 ? 128 + ended.signal : ended.exit_status;
   if (status != 0 || text.find("==ERROR==") != std::string::npos) throw EnvironmentError(why_ncu_failed(status, text));
   deal_out(launches_from_ncu(text), "attest_measure_mark", calls);
 }

@@ -72,10 +72,9 @@ std::string measure(const StepWork& work, const std::string& kernel, const Panel
 Part bytes_step(const StepWork& work) {
   Part part;
   part.step.name = "bytes";
-  std::vector<std::string> kernels;
-  for (const std::string& kernel : work.night.kernels)
-    if (runs_on_gpu(kernel)) kernels.push_back(kernel);
   std::string why = work.facts.no_gpu;
+  std::vector<std::string> kernels;
+  if (why.empty()) kernels = gpu_kernels(work.night.kernels);
   if (why.empty() && kernels.empty()) why = "no kernel of tonight's runs on the GPU";
   const double seconds = work.seconds / static_cast<double>(device_panel().size() * (1 + kernels.size()));
   for (const PanelCase& panel : device_panel()) {

@@ -39,7 +39,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 // Of the first GPU; empty where nvidia-smi is not there or refuses.
 std::string ask_smi(const std::string& query) {
   if (find_program("nvidia-smi").empty()) return "";
-  const Ended ended = run_process({"nvidia-smi", "--id=0", query, "--format=csv,noheader"}, look_seconds);
+  const Ended ended = run_until_stopped({"nvidia-smi", "--id=0", query, "--format=csv,noheader"}, look_seconds);
   return ended.good() ? ended.out : "";
 }
 
@@ -60,6 +60,16 @@ json attest_json(std::vector<std::string> arguments, double seconds, Ended& ende
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return report;
+}
+
+std::vector<std::string> gpu_kernels(const std::vector<std::string>& kernels) {
+  std::vector<std::string> on_gpu;
+  for (const std::string& kernel : kernels) {
+    Ended ended;
+    const json record = attest_json({"kernels", "--kernel", kernel}, look_seconds, ended);
+    if (!record.is_null() && record.at("kernels").at(0).at("device") != "cpu") on_gpu.push_back(kernel);
+  }
+  return on_gpu;
 }
 
 Facts look_around() {

@@ -62,9 +62,7 @@ void read_sanitizer_output(const std::vector<std::string>& kernels, const Ended&
 Part sanitizer_step(const StepWork& work) {
   if (!work.facts.no_gpu.empty()) return skipped("sanitizer", work.facts.no_gpu);
   if (find_program("compute-sanitizer").empty()) return skipped("sanitizer", "no compute-sanitizer in PATH");
-  std::vector<std::string> kernels;
-  for (const std::string& kernel : work.night.kernels)
-    if (runs_on_gpu(kernel)) kernels.push_back(kernel);
+  const std::vector<std::string> kernels = gpu_kernels(work.night.kernels);
   if (kernels.empty()) return skipped("sanitizer", "no kernel of tonight's runs on the GPU");
 
   char path[4096] = "";
@@ -73,7 +71,7 @@ Part sanitizer_step(const StepWork& work) {
                                     path};
   words.insert(words.end(), kernels.begin(), kernels.end());
   const Ended ended =
-      run_process(words, work.seconds, {{"ATTEST_SANITIZE_SECONDS", fmt::format("{:.0f}", 0.8 * work.seconds)}});
+      run_until_stopped(words, work.seconds, {{"ATTEST_SANITIZE_SECONDS", fmt::format("{:.0f}", 0.8 * work.seconds)}});
   Part part;
   part.step.name = "sanitizer";
   read_sanitizer_output(kernels, ended, part);

@@ -51,10 +51,9 @@ Part corpus_step(const StepWork& work, const WorkerProgram& program);
 /// A block of the campaign's cases on the kernel that has had the least time; none where no kernel takes more.
 std::optional<Part> fuzz_block(const StepWork& work, const WorkerProgram& program);
 
-/// What the counters and compute-sanitizer can look at; the others are the interpreter on the CPU.
-inline bool runs_on_gpu(const std::string& kernel) {
-  return !kernel.starts_with("cpu") && !kernel.starts_with("mutant:");
-}
+/// Of these words of --kernel those whose records say that they run on a GPU: what the counters and compute-sanitizer
+/// can look at. One that cannot be made, or crashes while it is, is none.
+std::vector<std::string> gpu_kernels(const std::vector<std::string>& kernels);
 
 /// What a part of this name says where it cannot be: a step with a note, and a skipped check under the same name.
 Part skipped(const std::string& name, const std::string& why);

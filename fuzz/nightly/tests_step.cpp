@@ -76,7 +76,7 @@ Part tests_step(const StepWork& work) {
   for (const std::string_view program : here) {
     const fs::path path = folder / program;
     read_tests_output(std::string(program), path.string(),
-                      run_process({path.string()}, work.seconds / static_cast<double>(here.size())), part);
+                      run_until_stopped({path.string()}, work.seconds / static_cast<double>(here.size())), part);
   }
   return part;
 }

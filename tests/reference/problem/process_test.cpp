@@ -1,0 +1,72 @@
+// Other programs: their output, their end, and that nothing of them stays.
+#include "attest/problem/process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+namespace attest {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
+
+// Whether it runs no more within two seconds; nobody may be there to reap it.
+bool goes(const std::string& pid) {
+  for (int i = 0; i < 200; ++i) {
+    std::ifstream stat("/proc/" + pid + "/stat");
+    std::string number, name, state;
+    if (!(stat >> number >> name >> state) || state == "Z" || state == "X") return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+TEST(Process, GivesItsOutputAndHowItEnded) {
+  const Ended ended = run_process(shell("echo out; echo err >&2; exit 3"));
+  EXPECT_EQ(ended.out, "out\nerr\n");
+  EXPECT_EQ(ended.how(), "exit status 3");
+  EXPECT_EQ(run_process(shell("kill -SEGV $$")).how(), "SIGSEGV");
+  EXPECT_EQ(run_process({"/no/such/program"}).exit_status, 127);
+  ProcessOptions options;
+  options.environment = {{"ATTEST_WORD", "said"}};
+  EXPECT_EQ(run_process(shell("printf $ATTEST_WORD"), options).out, "said");
+}
+
+TEST(Process, LinesAreWholeWhateverComesAtOnce) {
+  std::vector<std::string> lines;
+  const auto keep = [&](std::string_view line) { lines.emplace_back(line); };
+  EXPECT_TRUE(run_lines(shell("printf 'a\n\nb'; sleep 0.1; printf 'c\nd'; echo no >&2"), keep).good());
+  EXPECT_THAT(lines, ElementsAre("a", "", "bc", "d"));
+}
+
+TEST(Process, OneThatIsOverItsTimeIsKilledWithAllThatItStarted) {
+  ProcessOptions options;
+  options.seconds = 0.3;
+  const Ended ended = run_process(shell("sleep 60 & echo $!; wait"), options);
+  EXPECT_TRUE(ended.out_of_time);
+  EXPECT_EQ(ended.how(), "out of time");
+  EXPECT_TRUE(goes(ended.out.substr(0, ended.out.find('\n')))) << ended.out;
+}
+
+TEST(Process, IsKilledWhereItIsToStopAndWhereItsReaderThrows) {
+  ProcessOptions options;
+  options.stop = [] { return true; };
+  EXPECT_TRUE(run_process(shell("sleep 60"), options).interrupted);
+  std::string pid;
+  options.stop = nullptr;
+  options.on_output = [&](std::string_view text) {
+    pid = text.substr(0, text.find('\n'));
+    throw std::runtime_error("enough");
+  };
+  EXPECT_THROW(run_process(shell("echo $$; sleep 60"), options), std::runtime_error);
+  EXPECT_TRUE(!pid.empty() && goes(pid)) << pid;
+}
+
+}  // namespace
+}  // namespace attest

@@ -182,7 +182,7 @@ ExitCode run(const Flags& flags) {
   MeasuredCall& call = calls.front();
   call.c = read_case(flags);
   call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
-  if (inspect_capability(WorkerProgram{}, call.kernel).device == "cpu")
+  if (flags.given("--kernel") && inspect_capability(WorkerProgram{}, call.kernel).device == "cpu")
     throw InvalidInput("kernel", in_quotes(call.kernel), "runs on no GPU, whose counters are read");
   const Provenance how = read_provenance(flags);
   if (const auto why = unmeasurable(call)) {

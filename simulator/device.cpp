@@ -17,7 +17,7 @@ namespace {
 
 struct Field {
   std::string_view name;
-  std::variant<std::int64_t DeviceSpec::*, double DeviceSpec::*> member;
+  std::variant<std::int64_t DeviceSpec::*, double DeviceSpec::*, std::vector<double> DeviceSpec::*> member;
   double low, high;  // inclusive
   enum Of { gpu, cube_vector, both } of = gpu;
 };
@@ -26,7 +26,8 @@ struct Field {
 constexpr Field fields[] = {
     {"compute_capability", &DeviceSpec::compute_capability, 0, 999},
     {"num_sms", &DeviceSpec::num_sms, 1, 4096},
-    {"gpcs", &DeviceSpec::gpcs, 1, 4096},
+    {"gpc_sides", &DeviceSpec::gpc_sides, 0, 1},
+    {"gpc_clocks", &DeviceSpec::gpc_clocks, 0.5, 2},
     {"sm_clock_hz", &DeviceSpec::sm_clock_hz, 1e6, 1e11},
     {"warp_schedulers_per_sm", &DeviceSpec::warp_schedulers_per_sm, 1, 16},
     {"registers_per_sm", &DeviceSpec::registers_per_sm, 1024, 1 << 24},
@@ -53,7 +54,6 @@ constexpr Field fields[] = {
     {"step_deviation_mma_sync", &DeviceSpec::step_deviation_mma_sync, 0, 0.5},
     {"step_deviation_wgmma", &DeviceSpec::step_deviation_wgmma, 0, 0.5},
     {"step_deviation_wgmma_3", &DeviceSpec::step_deviation_wgmma_3, 0, 0.5},
-    {"gpc_clock_deviation", &DeviceSpec::gpc_clock_deviation, 0, 0.1},
     {"l2_bytes", &DeviceSpec::l2_bytes, 65536, 1LL << 40, Field::both},
     {"l2_partitions", &DeviceSpec::l2_partitions, 1, 2},
     {"l2_slices_per_partition", &DeviceSpec::l2_slices_per_partition, 1, 64},
@@ -88,6 +88,8 @@ void read_field(const JsonReader& reader, const JsonReader::Json& json, const Fi
   const std::string value_path = fmt::format("{}.value", field.name);
   if (const auto* whole = std::get_if<std::int64_t DeviceSpec::*>(&field.member)) {
     device.*(*whole) = reader.integer(entry, "value", value_path, field.low, field.high);
+  } else if (const auto* list = std::get_if<std::vector<double> DeviceSpec::*>(&field.member)) {
+    device.*(*list) = reader.numbers(entry, "value", value_path, field.low, field.high);
   } else {
     device.*std::get<double DeviceSpec::*>(field.member) =
         reader.number(entry, "value", value_path, field.low, field.high);
@@ -114,8 +116,14 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (sets % d.l2_slices_per_partition != 0)
     reader.refuse("l2_slices_per_partition", std::to_string(d.l2_slices_per_partition),
                   fmt::format("must divide the {} sets of a partition", sets));
-  if (d.gpcs > d.num_sms)
-    reader.refuse("gpcs", std::to_string(d.gpcs), fmt::format("must not exceed num_sms = {}", d.num_sms));
+  if (d.gpcs() > d.num_sms)
+    reader.refuse("gpc_sides", fmt::format("{} GPCs", d.gpcs()),
+                  fmt::format("must not exceed num_sms = {}", d.num_sms));
+  if (d.gpc_clocks.size() != d.gpc_sides.size())
+    reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()), fmt::format("gpc_sides has {}", d.gpcs()));
+  if (const double side = *std::max_element(d.gpc_sides.begin(), d.gpc_sides.end());
+      side >= static_cast<double>(d.l2_partitions))
+    reader.refuse("gpc_sides", fmt::format("{}", side), fmt::format("l2_partitions is {}", d.l2_partitions));
   const std::int64_t warp = d.registers_per_sm / d.warp_schedulers_per_sm;
   if (d.register_allocation_unit > warp)
     reader.refuse("register_allocation_unit", std::to_string(d.register_allocation_unit),

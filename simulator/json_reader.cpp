@@ -72,7 +72,10 @@ bool JsonReader::boolean(const Json& object, std::string_view name, std::string_
 
 double JsonReader::number(const Json& object, std::string_view name, std::string_view path, double low,
                           double high) const {
-  const Json& value = member(object, name, path);
+  return number(member(object, name, path), path, low, high);
+}
+
+double JsonReader::number(const Json& value, std::string_view path, double low, double high) const {
   if (!value.is_number()) refuse(path, value.dump().substr(0, 40), "must be a number");
   const double number = value.get<double>();
   if (!(number >= low && number <= high)) refuse(path, value.dump(), fmt::format("is outside {} to {}", low, high));
@@ -84,6 +87,15 @@ std::int64_t JsonReader::integer(const Json& object, std::string_view name, std:
   const double value = number(object, name, path, low, high);
   if (value != std::floor(value)) refuse(path, object.find(name)->dump(), "must be a whole number");
   return static_cast<std::int64_t>(value);
+}
+
+std::vector<double> JsonReader::numbers(const Json& object, std::string_view name, std::string_view path, double low,
+                                        double high) const {
+  const Json& values = member(object, name, path);
+  if (!values.is_array() || values.empty()) refuse(path, values.dump().substr(0, 40), "must be a list of numbers");
+  std::vector<double> list;
+  for (const Json& value : values) list.push_back(number(value, fmt::format("{}[{}]", path, list.size()), low, high));
+  return list;
 }
 
 bool is_path(std::string_view name) { return name.ends_with(".json") || name.find('/') != std::string_view::npos; }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attest {
 
@@ -26,8 +27,13 @@ class JsonReader {
   bool boolean(const Json& object, std::string_view name, std::string_view path) const;
   double number(const Json& object, std::string_view name, std::string_view path, double low, double high) const;
   std::int64_t integer(const Json& object, std::string_view name, std::string_view path, double low, double high) const;
+  /// A list of at least one number.
+  std::vector<double> numbers(const Json& object, std::string_view name, std::string_view path, double low,
+                              double high) const;
 
  private:
+  double number(const Json& value, std::string_view path, double low, double high) const;
+
   std::string_view file_;
 };
 

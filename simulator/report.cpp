@@ -89,7 +89,7 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   };
   const bool reads_again = r.walk.dram_read_bytes > 1.001 * r.walk.first_read_bytes;
   std::vector<Use> uses = {{"l2_dirty_ways", {"dram_write_bytes"}},
-                           {"gpcs", {"l2_read_bytes"}},
+                           {"gpc_sides", {"l2_read_bytes"}},
                            {"mma_sync_fma_per_clock_16bit", {"cycles", "time_us"}}};
   for (const auto* field : {"num_sms", "sm_clock_hz", "exp_per_clock"}) uses.push_back({field, {"cycles", "time_us"}});
   for (const auto* field : {"smem_bytes_per_cta_max", "registers_per_sm"})
@@ -102,9 +102,10 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
                               "alu_beside_wgmma", "fma_beside_wgmma", "exp_beside_wgmma", "bulk_prologue_cycles"})
       uses.push_back({field, {"cycles", "time_us"}});
   uses.push_back({step_deviation_field(r.plan), {"l2_read_bytes"}});
-  uses.push_back({"gpc_clock_deviation", {"l2_read_bytes"}});
+  uses.push_back({"gpc_clocks", {"l2_read_bytes"}});
   if (reads_again)
-    for (const auto* field : {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpcs"})
+    for (const auto* field :
+         {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpc_sides", "gpc_clocks"})
       uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
   if (r.bound == "L2") uses.push_back({"l2_bytes_per_second", {"cycles", "time_us"}});
   if (r.bound == "latency") {

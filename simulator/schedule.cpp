@@ -19,9 +19,8 @@ std::int64_t heads_a_section(const Grid& grid) {
 
 Schedule::Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm)
     : grid_(grid),
+      device_(device),
       sms_(static_cast<int>(device.num_sms)),
-      gpcs_(static_cast<int>(device.gpcs)),
-      partitions_(static_cast<int>(device.l2_partitions)),
       cluster_(grid.plan.cluster),
       slots_(std::max(1, sms_ / cluster_) * ctas_per_sm),
       fixed_(grid.plan.persistence == Persistence::static_stride),
@@ -56,11 +55,10 @@ Task Schedule::task(std::int64_t index) const {
 
 int Schedule::sm(int slot) const { return slot * cluster_ % (sms_ / cluster_ * cluster_); }
 
-int Schedule::gpc(int slot) const { return cluster_ > 1 ? slot % gpcs_ : sm(slot) * gpcs_ / sms_; }
+int Schedule::gpc(int slot) const { return cluster_ > 1 ? slot % device_.gpcs() : sm(slot) * device_.gpcs() / sms_; }
 
 int Schedule::side(int slot) const {
-  if (partitions_ == 1) return 0;
-  return gpc(slot) % 2;
+  return device_.l2_partitions == 1 ? 0 : static_cast<int>(device_.gpc_sides[static_cast<std::size_t>(gpc(slot))]);
 }
 
 }  // namespace attest

@@ -28,14 +28,15 @@ class Schedule {
   int slots() const { return slots_; }
   bool fixed() const { return fixed_; }
   int sm(int slot) const;
-  /// The half of the SMs, and so the partition of L2, that a slot belongs to. A plain grid fills one cluster of SMs (a
-  /// GPC) after the other, and each is wholly on one side; clusters of CTAs go round them.
+  /// The GPC a slot belongs to: a plain grid fills one after the other, clusters of CTAs go round them.
+  int gpc(int slot) const;
+  /// Its GPC's side, and so its near partition of L2.
   int side(int slot) const;
-  int gpc(int slot) const;  // its cluster of SMs
 
  private:
   const Grid& grid_;
-  int sms_, gpcs_, partitions_, cluster_, slots_;
+  const DeviceSpec& device_;
+  int sms_, cluster_, slots_;
   bool fixed_;
   std::int64_t groups_;   // of query tiles, a head
   std::int64_t section_;  // heads worked on together; 0: no sections

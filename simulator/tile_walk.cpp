@@ -36,6 +36,7 @@ class Walk {
   void simulate();
   void forget();
   double extrapolated_writes(double written, double scale) const;
+  double unmerged_later() const;
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   std::int64_t next_task(Slot& slot);
@@ -61,6 +62,7 @@ class Walk {
   std::vector<std::size_t> room_;                // of each SM's, events that may still be recorded
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
+  Traffic::Count in_step_;                       // until the first CTA ended: they began together
 };
 
 std::int64_t Walk::next_task(Slot& slot) {
@@ -93,6 +95,7 @@ void Walk::forget() {
   state_ = 1;
   next_task_ = 0;
   busy_ = end_ = steady_cycles_ = steady_tiles_ = 0;
+  in_step_ = {};
 }
 
 void Walk::follow() {
@@ -131,8 +134,6 @@ void Walk::simulate() {
     events.set(i, 0);
   }
   const double deviation = options_.noise * step_deviation(plan_, device_);
-  std::vector<double> slower(static_cast<std::size_t>(device_.gpcs));  // GPCs have clocks of their own
-  for (double& gpc : slower) gpc = 1 + device_.gpc_clock_deviation * noise();
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
@@ -156,6 +157,7 @@ void Walk::simulate() {
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
+      if (in_step_.sm_read_bytes == 0) in_step_ = traffic_.count();
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
       if (leaves) {
@@ -166,7 +168,7 @@ void Walk::simulate() {
         steady_tiles_ = static_cast<double>(traffic_.count().key_tiles) - in_flight;
       }
     }
-    cycles *= slower[static_cast<std::size_t>(slot.gpc)];
+    cycles /= device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
     record(
         {kind, slot.sm, index / (sms / plan_.cluster), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
@@ -193,6 +195,15 @@ double Walk::extrapolated_writes(double written, double scale) const {
   }
   const double own = std::max(0.0, written - left_over);
   return std::min(written - own + own * scale, all);
+}
+
+/// Of what CTAs that are not simulated read, the share that L2 sees: as of those that did not begin together. Where no
+/// simulated CTA reads anything it is taken not to merge.
+double Walk::unmerged_later() const {
+  const Traffic::Count& n = traffic_.count();
+  const double later = n.sm_read_bytes - in_step_.sm_read_bytes;
+  if (later > 0) return (n.l2_read_bytes - in_step_.l2_read_bytes) / later;
+  return n.sm_read_bytes == 0 ? 1 : n.l2_read_bytes / n.sm_read_bytes;
 }
 
 TileWalk Walk::result() const {
@@ -226,8 +237,7 @@ TileWalk Walk::result() const {
                       : scale == 1            ? grid_.first_read_bytes + again
                                               : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
                                                                    bytes(n.first_key_sectors), again, scale);
-  // where no simulated CTA reads anything, what the others read is taken not to merge
-  r.l2_read_bytes = grid_.sm_read_bytes * (n.sm_read_bytes == 0 ? 1 : n.l2_read_bytes / n.sm_read_bytes);
+  r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
   r.dirty_bytes_left = bytes(traffic_.dirty_sectors());
   r.dram_write_bytes = extrapolated_writes(bytes(traffic_.written_back_sectors()), scale);
   r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);

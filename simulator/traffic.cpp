@@ -10,7 +10,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling)
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
-      coalescer_(static_cast<int>(device.gpcs)),
+      coalescer_(device.gpcs()),
       spill_turn_(static_cast<std::size_t>(device.num_sms)),
       spill_(static_cast<std::size_t>(device.num_sms * spill_places())) {}
 

@@ -32,7 +32,7 @@ struct Phase {
   std::int64_t read_base = 0;
 };
 
-inline constexpr int kMostPhases = 4;
+inline constexpr int kMostPhases = 72;
 
 /// Runs the phases as one kernel, `probe_phases`, one CTA an SM.
 void run_phases(const std::vector<Phase>& phases, std::uint8_t* buffer, const std::vector<SmPlace>& sms);

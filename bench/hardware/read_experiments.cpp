@@ -51,11 +51,44 @@ void chunk_read(const Bench& bench) {
     const PageList pages(scattered_pages(bench.homes.size(), static_cast<std::uint32_t>(chunk_kib / 4)));
     for (const int size : {22, 24, 26, 28, 30}) row("random", chunk_kib, size, pages);
   }
-  for (const int ranges : {4, 8})
-    for (const int size : {24, 26, 28, 29, 30}) {
+  for (const int ranges : {1, 2, 4, 8, 16})
+    for (const int size : {20, 22, 24, 25, 26, 27, 28, 29, 30}) {
       const int apart = 32 / ranges;
       row("first_parts", apart * 1024, size, PageList(first_parts(ranges, apart * kMiB, size * kMiB)));
     }
+}
+
+// Walks of CTAs under a causal mask, longest first, in step: each wave reads the first parts of `ranges` ranges of 32
+// MiB in all, which begin at `base`, from their last key down, `step_mib` less than the wave before, and writes
+// `written_mib` of its own.
+void shrinking_read(const Bench& bench) {
+  const auto row = [&](int ranges, int step_mib, int written_mib, int base) {
+    std::vector<PageList> lists;
+    std::vector<Phase> phases;
+    for (int size = 32; size >= 12; size -= step_mib) {
+      const std::vector<std::uint32_t> pages = first_parts(ranges, 32 / ranges * kMiB, size * kMiB);
+      const std::size_t part = pages.size() / static_cast<std::size_t>(ranges);
+      std::vector<std::uint32_t> walk;  // all ranges side by side
+      for (std::size_t at = part; at-- > 0;)
+        for (std::size_t r = 0; r < static_cast<std::size_t>(ranges); ++r)
+          walk.push_back(pages[r * part + at] + static_cast<std::uint32_t>(base * kMiB / kPageBytes));
+      lists.emplace_back(walk);
+      phases.push_back(cyclic(Workers::both_sides, size, lists.back().data()));
+      phases.back().rounds = 1;
+      if (written_mib > 0)
+        phases.push_back({.op = PhaseOp::write,
+                          .bytes = written_mib * kMiB,
+                          .base = (base + 64 + static_cast<std::int64_t>(size) * written_mib) * kMiB});
+    }
+    bench.row(ranges, step_mib, written_mib, base);
+    run_phases(phases, bench.buffer, bench.sms);
+  };
+  for (const int ranges : {2, 4, 8})
+    for (const int step_mib : {1, 2, 4})
+      for (const int written_mib : {0, 4}) row(ranges, step_mib, written_mib, 0);
+  for (const int base : {16, 64, 84, 132, 200, 328})
+    for (const int ranges : {2, 4})
+      for (const int step_mib : {1, 2}) row(ranges, step_mib, 4, base);
 }
 
 void strided_read(const Bench& bench) {
@@ -77,6 +110,7 @@ void strided_read(const Bench& bench) {
 std::vector<Experiment> read_experiments() {
   return {{"cyclic_read", "who,layout,mib,rounds,rotate", cyclic_read},
           {"chunk_read", "layout,chunk_kib,mib,rounds", chunk_read},
+          {"shrinking_read", "ranges,step_mib,written_mib,base", shrinking_read},
           {"strided_read", "row_bytes,row_stride,mib,rounds", strided_read, 2304 * kMiB}};
 }
 

@@ -27,6 +27,16 @@ struct Variant {
   std::function<void(Call&)> change;
 };
 
+/// As they lie and run now.
+void make_each_sm_a_gpc(DeviceSpec& d) {
+  std::vector<double> sides, clocks;
+  for (std::int64_t sm = 0; sm < d.num_sms; ++sm) {
+    const auto gpc = static_cast<std::size_t>(sm * d.gpcs() / d.num_sms);
+    sides.push_back(d.gpc_sides[gpc]), clocks.push_back(d.gpc_clocks[gpc]);
+  }
+  d.gpc_sides = sides, d.gpc_clocks = clocks;
+}
+
 const Variant variants[] = {
     {"as it is", [](Call&) {}},
     {"one cache of 60 MiB", [](Call& c) { c.device.l2_partitions = 1; }},
@@ -43,8 +53,12 @@ const Variant variants[] = {
     {"half the noise", [](Call& c) { c.options.noise /= 2; }},
     {"twice the noise", [](Call& c) { c.options.noise *= 2; }},
     {"four times the noise", [](Call& c) { c.options.noise *= 4; }},
-    {"one clock for all GPCs", [](Call& c) { c.device.gpc_clock_deviation = 0; }},
-    {"requests never merge", [](Call& c) { c.device.gpcs = c.device.num_sms; }},
+    {"one clock for all GPCs", [](Call& c) { std::ranges::fill(c.device.gpc_clocks, 1); }},
+    {"sides of GPCs alternate",
+     [](Call& c) {
+       for (std::size_t g = 0; g < c.device.gpc_sides.size(); ++g) c.device.gpc_sides[g] = static_cast<double>(g % 2);
+     }},
+    {"requests never merge", [](Call& c) { make_each_sm_a_gpc(c.device); }},
     {"no waits beside products",
      [](Call& c) { c.device.alu_beside_wgmma = c.device.fma_beside_wgmma = c.device.exp_beside_wgmma = 1; }},
     {"no prologue of producers", [](Call& c) { c.device.bulk_prologue_cycles = 0; }},

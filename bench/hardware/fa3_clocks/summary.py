@@ -2,6 +2,7 @@
 """What the clocks of FlashAttention 3's CTAs say (fa3_clocks.cu), a row a call.
 
     bench/hardware/fa3_clocks/summary.py CLOCKS.bin > docs/results/h200-sm/fa3_clocks.csv
+    bench/hardware/fa3_clocks/summary.py CLOCKS.bin gpcs > docs/results/h200-sm/fa3_gpcs.csv
 
 clock_sd: deviation of the GPCs' clocks, as a fraction (SMs of one GPC run at the same). In cycles: prologue, from a CTA's
 start to its first copy; exit, from its last products to its end; a key tile (step, median, from the fourth on of a query
@@ -9,6 +10,9 @@ tile) and its deviation (step_sd, %). A query tile takes tile_cycles for each ke
 squares from products done to products done; with one length of query tiles, query_cycles is what steps leave). Pairs of
 CTAs of one GPC that read the same keys: deviation of one's time over n key tiles, over step * sqrt(n) (walk_n, %), and
 the median of how far apart they are (lag, cycles, within two steps).
+
+gpcs: a row a GPC, by its lowest SM: how many SMs it has, its clock over the mean of the GPCs in each call, and for each
+call which of the 132 CTAs is the first it holds (those on GPC 0's first eight SMs come before all).
 """
 
 import array
@@ -114,8 +118,31 @@ def summary(call: list[int], readings: array.array, logs: list[array.array]) -> 
     return row
 
 
+def of_gpcs(path: str) -> list[list]:
+    calls = list(read_calls(path))
+    rates = [[rate for rate, _, _ in sm_clocks(readings, len(logs))] for _, readings, logs in calls]
+    gpcs: list[list[int]] = []  # SMs that run alike in every call
+    for sm in range(len(rates[0])):
+        alike = [gpc for gpc in gpcs if all(abs(of[sm] / of[gpc[0]] - 1) < 2e-4 for of in rates)]
+        if alike:
+            alike[0].append(sm)
+        else:
+            gpcs.append([sm])
+    clocks = [[statistics.fmean(of[sm] for sm in gpc) for gpc in gpcs] for of in rates]
+    names = ["-".join(str(x) for x in call[:6]) for call, _, _ in calls]
+    rows = [["lowest_sm", "sms", *(f"clock {n}" for n in names), *(f"first {n}" for n in names)]]
+    for i, gpc in enumerate(gpcs):
+        firsts = [[cta for cta, words in enumerate(logs) if words[0] in gpc] for _, _, logs in calls]
+        first = [next((b for a, b in zip(of, of[1:]) if b != a + 1), of[0]) if of[0] == 0 else of[0] for of in firsts]
+        rows.append([gpc[0], len(gpc), *(f"{of[i] / statistics.fmean(of):.4f}" for of in clocks), *first])
+    return rows
+
+
 def main() -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
+    if sys.argv[2:] == ["gpcs"]:
+        writer.writerows(of_gpcs(sys.argv[1]))
+        return
     columns = ["clock_sd", "prologue", "exit", "step", "step_sd", "tile_cycles", "query_cycles"]
     writer.writerow(["batch", "nheads", "nheads_k", "seqlen", "headdim", "causal", *columns]
                     + [f"walk_{n}" for n in LENGTHS] + ["lag"])

@@ -84,10 +84,11 @@ TEST_P(EveryField, IsNeededAndChecked) {
     json["fields"].erase(field);
     expect_refused(json.dump(), field, "missing", "must be given");
     json = good;
+    const bool list = entry["value"].is_array();
     json["fields"][field]["value"] = "many";
-    expect_refused(json.dump(), field + ".value", "\"many\"", "must be a number");
-    json["fields"][field]["value"] = -3;
-    expect_refused(json.dump(), field + ".value", "-3", "is outside");
+    expect_refused(json.dump(), field + ".value", "\"many\"", list ? "must be a list of numbers" : "must be a number");
+    json["fields"][field]["value"] = list ? Json({-3}) : Json(-3);
+    expect_refused(json.dump(), field + (list ? ".value[0]" : ".value"), "-3", "is outside");
     json["fields"][field].erase("value");
     expect_refused(json.dump(), field + ".value", "missing", "must be given");
     json = good;
@@ -147,7 +148,7 @@ TEST(Device, AKindTakesItsOwnFieldsOnly) {
 
 TEST(Device, ImpossibleTogether) {
   const Json gpu = Json::parse(h100_text()), cores = Json::parse(text_of("ascend910b"));
-  const auto with = [](Json json, const char* field, std::int64_t value) {
+  const auto with = [](Json json, const char* field, const Json& value) {
     json["fields"][field]["value"] = value;
     return json.dump();
   };
@@ -156,7 +157,9 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(cores, "dram_bytes", 1 << 24), "l2_bytes", "201326592", "dram_bytes = 16777216");
   expect_refused(with(gpu, "dram_bytes", 1 << 24), "l2_bytes", "52428800", "dram_bytes = 16777216");
   expect_refused(with(gpu, "l2_slices_per_partition", 7), "l2_slices_per_partition", "7", "12800 sets");
-  expect_refused(with(gpu, "gpcs", 133), "gpcs", "133", "num_sms = 132");
+  expect_refused(with(gpu, "num_sms", 7), "gpc_sides", "8 GPCs", "num_sms = 7");
+  expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "l2_partitions is 1");
+  expect_refused(with(gpu, "gpc_clocks", Json({1, 1})), "gpc_clocks", "2 GPCs", "gpc_sides has 8");
   expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");
   expect_refused(with(gpu, "register_allocation_unit", 32768), "register_allocation_unit", "32768", "16384");
 }

@@ -111,7 +111,7 @@ TEST(Schedule, TasksComeInTheOrderOfTheLoops) {
   }
 }
 
-// docs/results/h200-l2.md: 66 SMs on a side; 16 to 18 consecutive CTAs of a plain grid share one, clusters go round.
+// docs/results/h200-l2.md: 66 SMs on a side; 16 to 18 consecutive CTAs of a plain grid share a GPC, clusters go round.
 TEST(Schedule, HalfOfTheSlotsAreOnEachSideOfL2) {
   const DeviceSpec device = load_device("h200");
   for (const int cluster : {1, 2, 4}) {
@@ -127,8 +127,9 @@ TEST(Schedule, HalfOfTheSlotsAreOnEachSideOfL2) {
       int far = 0, run = 0;
       std::vector<int> runs, of_sm(static_cast<std::size_t>(device.num_sms));
       for (int slot = 0; slot < schedule.slots(); ++slot) {
-        if (slot > 0 && schedule.side(slot) != schedule.side(slot - 1)) runs.push_back(run), run = 0;
+        if (slot > 0 && schedule.gpc(slot) != schedule.gpc(slot - 1)) runs.push_back(run), run = 0;
         ++run;
+        EXPECT_EQ(schedule.side(slot), device.gpc_sides.at(static_cast<std::size_t>(schedule.gpc(slot))));
         far += schedule.side(slot);
         ++of_sm.at(static_cast<std::size_t>(schedule.sm(slot)));
       }

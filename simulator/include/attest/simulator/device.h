@@ -30,7 +30,9 @@ struct DeviceSpec {
   // ---- multiprocessors
   std::int64_t compute_capability = 0;  // 10 * major + minor; 0: not a CUDA device
   std::int64_t num_sms = 0;
-  std::int64_t gpcs = 0;  // clusters of SMs: those of one lie on one side of L2, and their requests merge on the way
+  // GPCs, clusters of SMs whose requests merge on the way to L2, in the order in which a grid fills them: the L2
+  // partition on whose side each lies, and its clock over the mean of all
+  std::vector<double> gpc_sides, gpc_clocks;
   double sm_clock_hz = 0;
   std::int64_t warp_schedulers_per_sm = 0;
   std::int64_t registers_per_sm = 0;
@@ -61,7 +63,6 @@ struct DeviceSpec {
   // ---- how far CTAs drift apart: standard deviations, as fractions
   // of a key tile's time where it is a random walk, by mma.sync, by one or two warpgroups of wgmma and by more
   double step_deviation_mma_sync = 0, step_deviation_wgmma = 0, step_deviation_wgmma_3 = 0;
-  double gpc_clock_deviation = 0;  // of the GPCs' clocks
 
   // ---- L2 and DRAM
   std::int64_t l2_bytes = 0;
@@ -96,6 +97,7 @@ struct DeviceSpec {
 
   std::vector<FieldOrigin> origins;  // of the fields above that the device's kind has, in the order of its table
 
+  int gpcs() const { return static_cast<int>(gpc_sides.size()); }
   const FieldOrigin& origin(std::string_view field) const;
 };
 

@@ -100,6 +100,25 @@ __global__ void copy_kernel(int bytes, bool zeros, const std::uint8_t* from, std
   for (unsigned i = 0; i < 16; ++i) out[16 * lane + i] = shared[16 * lane + i];
 }
 
+__global__ void copy_if_kernel(bool through_registers, bool some_stay, bool zeros, const std::uint8_t* from,
+                               std::uint8_t* out) {
+  __shared__ __align__(16) std::uint8_t shared[512];
+  const unsigned lane = threadIdx.x;
+  for (unsigned i = 0; i < 16; ++i) shared[16 * lane + i] = 0xee;
+  __syncwarp();
+  const std::uint32_t to = ptx::shared_address(shared) + 16 * lane;
+  const bool go = !some_stay || lane % 3 != 0, there = !zeros || lane % 2 == 0;
+  const std::uint8_t* of_lane = go && there ? from + 16 * lane : nullptr;  // what may not be read has no address
+  if (through_registers)
+    ptx::copy_16_if(go, to, of_lane, there);
+  else
+    ptx::copy_async_16_if(go, to, of_lane, there);
+  ptx::commit_group();
+  ptx::wait_group(0);
+  __syncwarp();
+  for (unsigned i = 0; i < 16; ++i) out[16 * lane + i] = shared[16 * lane + i];
+}
+
 __global__ void store_kernel(int bytes, const std::uint8_t* from, std::uint8_t* out) {
   __shared__ __align__(16) std::uint8_t shared[512];
   const unsigned lane = threadIdx.x;
@@ -154,6 +173,15 @@ std::vector<std::uint8_t> run_copy(int bytes, bool zeros, const std::vector<std:
   std::vector<std::uint8_t> result(512);
   const Mirror<std::uint8_t> in(from.data(), from.size()), out(result.data(), result.size());
   copy_kernel<<<1, 32>>>(bytes, zeros, in.data(), out.data());
+  out.read(result.data());
+  return result;
+}
+
+std::vector<std::uint8_t> run_copy_if(bool through_registers, bool some_stay, bool zeros,
+                                      const std::vector<std::uint8_t>& from) {
+  std::vector<std::uint8_t> result(512);
+  const Mirror<std::uint8_t> in(from.data(), from.size()), out(result.data(), result.size());
+  copy_if_kernel<<<1, 32>>>(through_registers, some_stay, zeros, in.data(), out.data());
   out.read(result.data());
   return result;
 }

@@ -26,6 +26,11 @@ std::vector<std::uint32_t> run_function(Function f, const std::vector<float>& x)
 /// `zeros`; then 2 groups are committed and waited for. Shared memory starts as 0xee.
 std::vector<std::uint8_t> run_copy(int bytes, bool zeros, const std::vector<std::uint8_t>& from);
 
+/// Likewise 16 bytes each by a copy that `go` calls off, which leaves shared memory as it was: through registers, or
+/// asynchronous. Lanes whose number divides by 3 do not go where `some_stay`.
+std::vector<std::uint8_t> run_copy_if(bool through_registers, bool some_stay, bool zeros,
+                                      const std::vector<std::uint8_t>& from);
+
 /// The reverse, from shared memory that holds `from`; odd lanes are told that their place does not exist.
 std::vector<std::uint8_t> run_store(int bytes, const std::vector<std::uint8_t>& from);
 

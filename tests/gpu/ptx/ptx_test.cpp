@@ -175,6 +175,24 @@ TEST_F(Ptx, CopiesMoveTheirBytesOrZeros) {
     }
 }
 
+TEST_F(Ptx, CopiesThatAreCalledOffTouchNothing) {
+  std::vector<std::uint8_t> from(512);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i * 11 + 2);
+  for (const bool through_registers : {false, true})
+    for (const bool some_stay : {false, true})
+      for (const bool zeros : {false, true}) {
+        const auto got = test::run_copy_if(through_registers, some_stay, zeros, from);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          const std::size_t lane = i / 16;
+          const bool stays = some_stay && lane % 3 == 0, zero = zeros && lane % 2 == 1;
+          ASSERT_EQ(int(got[i]), stays  ? 0xee
+                                 : zero ? 0
+                                        : from[i])
+              << (through_registers ? "through registers" : "asynchronous") << ", byte " << i;
+        }
+      }
+}
+
 TEST_F(Ptx, StoresMoveTheirBytesWhereTheyMay) {
   std::vector<std::uint8_t> from(512);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i * 5 + 3);

@@ -65,10 +65,10 @@ std::optional<Part> tried(const std::string& name, const std::string& kernel, co
   try {
     return act();
   } catch (const KernelCrashed& error) {
-    return Part{{name, 0, error.what()},
-                {{name, CheckState::crashed, error.what(), fmt::format("attest check --kernel {}", kernel)}},
-                {},
-                {}};
+    Part part;  // field by field: as one initialiser gcc 12 takes it for uninitialised in a Release build
+    part.step = {name, 0, error.what()};
+    part.checks.push_back({name, CheckState::crashed, error.what(), fmt::format("attest check --kernel {}", kernel)});
+    return part;
   } catch (const EnvironmentError& error) {
     return skipped(name, error.what());
   }

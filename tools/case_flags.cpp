@@ -107,7 +107,9 @@ void declare_case_flags(Flags& flags) {
   flags.value("--seqused-k", "A,B,C", "Of each batch entry's keys, how many exist");
   flags.toggle("--backward", "The gradients are asked for as well");
   flags.toggle("--deterministic", "The gradients must be the same bits in every run");
-  flags.value("--num-splits", "N", "Shares that a row's keys are split into and combined from, 1 to 256 (1)");
+  flags.value("--num-splits", "N",
+              "Shares that a row's keys are split into and combined from, 1 to 256 (1); predict --auto-splits says how "
+              "many suit");
   flags.group("CASE: where tensors lie and what they hold");
   flags.value("--layout", "SPEC", "bshd or bhsd[,row_gap=N][,seq_gap=N] (bshd)");
   flags.value("--page-size", "N", "Keys and values lie in pages of N keys; 0: they do not (0)");

@@ -1,4 +1,6 @@
 #include "attest/gpu/cuda_error.h"
+#include "attest/plan/catalog.h"
+#include "attest/plan/num_splits.h"
 #include "attest/sm80/sm80_forward.h"
 #include "kernels.h"
 
@@ -31,13 +33,20 @@ const void* function_of(Sm80Tile tile, Sm80Kind kind) {
   return nullptr;
 }
 
+const void* function_of(Dtype dtype, Sm80Tile tile, Sm80Kind kind) {
+  return dtype == Dtype::bf16 ? function_of<Dtype::bf16>(tile, kind) : function_of<Dtype::fp16>(tile, kind);
+}
+
+void allow_smem(const char* name, const void* function, std::uint32_t bytes) {
+  if (bytes > 48 << 10)
+    cuda_check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+               name);
+}
+
 void launch(const char* name, const void* function, const GridExtents& grid, int threads, std::uint32_t smem_bytes,
             const ForwardParams& params, cudaStream_t stream) {
   if (grid.size() == 0) return;
-  if (smem_bytes > 48 << 10)
-    cuda_check(
-        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(smem_bytes)),
-        name);
+  allow_smem(name, function, smem_bytes);
   const dim3 blocks(static_cast<unsigned>(grid.q_tiles * grid.splits), static_cast<unsigned>(grid.nheads),
                     static_cast<unsigned>(grid.num_batches));
   void* arguments[] = {const_cast<ForwardParams*>(&params)};
@@ -47,9 +56,30 @@ void launch(const char* name, const void* function, const GridExtents& grid, int
 
 }  // namespace
 
+KernelResources resources_of(Dtype dtype, Sm80Tile tile, Sm80Kind kind) {
+  constexpr const char* name = "resources of an sm80 forward";
+  const void* function = function_of(dtype, tile, kind);
+  const KernelPlan plan = sm80_plan(tile);
+  cudaFuncAttributes attributes{};
+  cuda_check(cudaFuncGetAttributes(&attributes, function), name);
+  allow_smem(name, function, plan.smem_bytes());
+  KernelResources resources{attributes.numRegs, static_cast<int>(attributes.localSizeBytes), 0};
+  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resources.ctas_per_sm, function, plan.threads(),
+                                                           plan.smem_bytes()),
+             name);
+  return resources;
+}
+
+int choose_splits(const Case& c, const DeviceLimits& device) {
+  const Sm80Choice choice = sm80_choice(c);
+  KernelPlan plan = sm80_plan(choice.tile);
+  plan.packed_heads = sm80_packed_heads(c.problem);
+  const int ctas_per_sm = resources_of(c.problem.dtype, choice.tile, choice.kind).ctas_per_sm;
+  return choose_num_splits(plan, c.problem, device.num_sms, ctas_per_sm);
+}
+
 void launch_forward(const Case& c, const ForwardParams& params, cudaStream_t stream) {
-  const void* function = c.problem.dtype == Dtype::bf16 ? function_of<Dtype::bf16>(params.tile, params.kind())
-                                                        : function_of<Dtype::fp16>(params.tile, params.kind());
+  const void* function = function_of(c.problem.dtype, params.tile, params.kind());
   launch_forward(c, params, function, sm80_plan(params.tile), stream);
 }
 

@@ -1,36 +1,16 @@
 #include "attest/sm80/params.h"
 
-#include <algorithm>
-
 #include "attest/plan/catalog.h"
-#include "attest/plan/num_splits.h"
-#include "attest/plan/sm80_tiles.h"
 #include "attest/sm80/sm80_forward.h"
 
 namespace attest::sm80 {
 namespace {
-
-bool wide_copies(const KernelPlan& plan, Operand x, const TensorRef& t) {
-  // a lane's offset from the first row of a tile has 32 bits
-  const std::int64_t tile_span = t.row_stride * plan.rows(x) * plan.bytes(x);
-  return plan.copy_bytes(x) == 16 && tile_span < std::int64_t{1} << 31;
-}
 
 std::int64_t address_of(const TensorRef& t) {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data) % 16);
 }
 
 }  // namespace
-
-int choose_splits(const Case& c, const DeviceLimits& device) {
-  const Sm80Choice choice = sm80_choice(c);
-  KernelPlan plan = sm80_plan(choice.tile);
-  plan.packed_heads = sm80_packed_heads(c.problem);
-  constexpr std::int64_t reserved_smem = 1024, registers_per_sm = 65536, registers_a_thread = 256;  // at most
-  const std::int64_t by_smem = device.smem_bytes_per_sm / (plan.smem_bytes() + reserved_smem);
-  const std::int64_t by_registers = registers_per_sm / (registers_a_thread * plan.threads());
-  return choose_num_splits(plan, c.problem, device.num_sms, std::max<std::int64_t>(1, std::min(by_smem, by_registers)));
-}
 
 std::size_t workspace_bytes(const Case& c) {
   const Problem& p = c.problem;

@@ -2,6 +2,7 @@
 
 #include "ablations.h"
 #include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
 #include "attest/sm80/ablation.h"
 #include "attest/sm80/sm80_forward.h"
 
@@ -41,12 +42,14 @@ class Ablated : public DeviceForward {
 }  // namespace
 
 std::unique_ptr<DeviceForward> make_sm80_ablation(Sm80Ablation ablation) {
-  for (const NamedAblation& named : sm80_ablations)
-    if (named.ablation == ablation) return std::make_unique<Ablated>(named);
-  return nullptr;
+  return std::make_unique<Ablated>(named(ablation));
 }
 
 void sm80::launch_ablation(const Case& c, const ForwardParams& params, Sm80Ablation ablation, cudaStream_t stream) {
+  if (c.problem.dtype != Dtype::bf16)
+    throw InvalidInput("dtype", to_string(c.problem.dtype), "is not an ablation's bf16");
+  if (params.tile != Sm80Tile::d128 || params.kind() != Sm80Kind::fast)
+    throw InvalidInput("kernel", fmt::format("'{}'", named(ablation).name), ablation_limit);
   launch_forward(c, params, ablation_function(ablation), with_ablation(sm80_plan(Sm80Tile::d128), ablation), stream);
 }
 

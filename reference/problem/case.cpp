@@ -156,6 +156,9 @@ void validate(const Case& c) {
   check_range("row_gap", c.layout.row_gap, 0, largest_gap);
   check_range("seq_gap", c.layout.seq_gap, 0, largest_gap);
   check_range("base_offset", c.layout.base_offset, 0, largest_gap);
+  if (c.num_splits == 0)  // elsewhere: as the launch likes. A case's bits and budget would then depend on the device
+    throw InvalidInput("num_splits", "0",
+                       "is outside 1 to 256; how many suit a device says `attest predict --auto-splits`");
   check_range("num_splits", c.num_splits, 1, 256);
   check_pages(c);
   const Problem& p = c.problem;

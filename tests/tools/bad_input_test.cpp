@@ -164,7 +164,10 @@ const BadInput bad_inputs[] = {
     {{"check", "--batch", "2", "--seqused-k", "1,300"}, 2, "seqused_k[1]: 300 is outside 0 to 128"},
     {{"check", "--bias=bq"}, 2, "bias: 'bq' is none of none, bhqk, 1hqk, b1qk, 11qk"},
     {{"check", "--softcap", "-1"}, 2, "softcap: -1 is neither 0, which is none, nor within 2^-20 to 2^20"},
-    {{"check", "--num-splits", "0"}, 2, "num_splits: 0 is outside 1 to 256"},
+    {{"check", "--num-splits", "0"},
+     2,
+     "num_splits: 0 is outside 1 to 256; how many suit a device says `attest predict --auto-splits`"},
+    {{"check", "--num-splits", "257"}, 2, "num_splits: 257 is outside 1 to 256"},
     {{"check", "--page-size", "64", "--page-table", "1,9", "--num-pages", "4"},
      2,
      "page_table[0][1]: 9 is outside 0 to 3"},
@@ -206,8 +209,7 @@ const BadInput bad_inputs[] = {
     {{"fuzz", "--kernel", "cpu:tile_q=64"},
      2,
      "kernel: 'tile_q=64' sets none of tile_m, tile_n, warps, stages, q_in_registers, lazy_rescale, merged_wait, "
-     "order, "
-     "grid"},
+     "order, grid, packed_heads"},
     {{"check", "--kernel", "cpu:tile_m=64,tile_m=64"}, 2, "kernel: 'tile_m=64' sets tile_m again"},
     {{"check", "--kernel", "cpu:tile_m=3"},
      2,

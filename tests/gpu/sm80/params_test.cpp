@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "attest/plan/catalog.h"
+#include "attest/problem/error.h"
+#include "attest/sm80/ablation.h"
 #include "attest/sm80/sm80_forward.h"
 
 namespace attest {
@@ -16,7 +18,7 @@ TensorRef tensor(const Case& c, std::int64_t seqlen, std::int64_t heads, std::in
   return t;
 }
 
-Sm80Choice launched(const Case& c) {
+sm80::ForwardParams params_of(const Case& c) {
   static constexpr std::int32_t table = 0;
   const Problem& p = c.problem;
   ForwardArgs args;
@@ -25,8 +27,19 @@ Sm80Choice launched(const Case& c) {
   args.page_size = c.layout.page_size;
   if (args.page_size > 0) args.page_table = &table;
   args.num_documents = static_cast<std::int64_t>(p.documents.size());
-  const sm80::ForwardParams params = sm80::make_params(c, args, nullptr);
+  return sm80::make_params(c, args, nullptr);
+}
+
+Sm80Choice launched(const Case& c) {
+  const sm80::ForwardParams params = params_of(c);
   return {params.tile, params.kind()};
+}
+
+Case d128_case() {
+  Case c;
+  Problem& p = c.problem;
+  p.seqlen_q = p.seqlen_k = 256, p.headdim = p.headdim_v = 128, p.dtype = Dtype::bf16;
+  return c;
 }
 
 TEST(Sm80Params, LaunchTheTileAndTheKindThatPredictionsAreOf) {
@@ -53,6 +66,37 @@ TEST(Sm80Params, LaunchTheTileAndTheKindThatPredictionsAreOf) {
                   ASSERT_EQ(plan.tile, launch.tile) << what;
                   ASSERT_EQ(plan.kind, launch.kind) << what;
                 }
+}
+
+// A tile whose rows lie 2^31 bytes apart from first to last and more takes the general kernel, in predictions too.
+TEST(Sm80Params, AWideTileIsNotTheFastKernels) {
+  Case c = d128_case();
+  c.layout.row_gap = (std::int64_t{1} << 23) - 128 - 8;  // times 128 rows of 2 bytes: just below
+  EXPECT_EQ(launched(c).kind, Sm80Kind::fast);
+  EXPECT_TRUE(has_ablations(c));
+  c.layout.row_gap += 8;
+  EXPECT_EQ(launched(c).kind, Sm80Kind::general);
+  EXPECT_FALSE(has_ablations(c));
+}
+
+TEST(Sm80Ablation, LaunchRefusesWhatItsKernelIsNotFor) {
+  const auto cause = [](const Case& c, Sm80Ablation ablation) -> std::string {
+    try {
+      sm80::launch_ablation(c, params_of(c), ablation, nullptr);
+    } catch (const InvalidInput& refused) {
+      return refused.what();
+    }
+    return "launched";
+  };
+  Case c = d128_case();
+  c.problem.softcap = 30;
+  EXPECT_EQ(cause(c, Sm80Ablation::spill), fmt::format("kernel: 'sm80-spill' {}", ablation_limit));
+  c = d128_case(), c.problem.headdim = 96, c.problem.headdim_v = 96;
+  EXPECT_EQ(cause(c, Sm80Ablation::no_skip), fmt::format("kernel: 'sm80-no-skip' {}", ablation_limit));
+  c = d128_case(), c.layout.base_offset = 1;
+  EXPECT_EQ(cause(c, Sm80Ablation::no_swizzle), fmt::format("kernel: 'sm80-no-swizzle' {}", ablation_limit));
+  c = d128_case(), c.problem.dtype = Dtype::fp16;
+  EXPECT_EQ(cause(c, Sm80Ablation::sync_copies), "dtype: fp16 is not an ablation's bf16");
 }
 
 }  // namespace

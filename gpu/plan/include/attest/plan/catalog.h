@@ -169,6 +169,13 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   return plan;
 }
 
+/// Whether a tile's copies may be of 16 bytes from rows that follow each other: a lane's offset from the tile's first
+/// row has 32 bits.
+constexpr bool wide_copies(const KernelPlan& plan, Operand x, const TensorRef& t) {
+  const std::int64_t tile_span = t.row_stride * plan.rows(x) * plan.bytes(x);
+  return plan.copy_bytes(x) == 16 && tile_span < std::int64_t{1} << 31;
+}
+
 /// The tile and kind of kernel that gpu/sm80 launches for a case: `general` as well where its tensors do not allow
 /// copies of 16 bytes or lie in pages.
 struct Sm80Choice {
@@ -182,8 +189,10 @@ constexpr Sm80Choice sm80_choice(const Case& c) {
   plan.headdim = static_cast<int>(p.headdim);
   plan.headdim_v = static_cast<int>(p.headdim_v);
   plan = with_layout(plan, c);
-  const bool wide = c.layout.page_size == 0 &&
-                    std::min({plan.copy_bytes_q, plan.copy_bytes_k, plan.copy_bytes_v, plan.copy_bytes_o}) == 16;
+  const bool wide = c.layout.page_size == 0 && plan.copy_bytes_o == 16 &&
+                    wide_copies(plan, Operand::q, strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim)) &&
+                    wide_copies(plan, Operand::k, strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim)) &&
+                    wide_copies(plan, Operand::v, strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v));
   if (wide && sm80_kind(p) == Sm80Kind::fast) return {tile, Sm80Kind::fast};
   return {sm80_tile(p, Sm80Kind::general), Sm80Kind::general};
 }
@@ -223,7 +232,7 @@ inline constexpr std::string_view ablation_limit =
 /// attest_plan() with a mechanism taken away. Throws InvalidInput naming `plan` where gpu/sm80 has no such kernel.
 template <Sm80Ablation Ablation>
 KernelPlan ablated_plan(const Case& c, std::uint32_t max_smem_bytes) {
-  constexpr std::string_view name = sm80_ablations[static_cast<int>(Ablation)].name;
+  constexpr std::string_view name = named(Ablation).name;
   if (!has_ablations(c)) throw InvalidInput("plan", "'" + std::string(name) + "'", ablation_limit);
   return with_ablation(attest_plan(c, max_smem_bytes), Ablation);
 }

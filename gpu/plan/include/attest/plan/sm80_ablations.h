@@ -19,6 +19,7 @@ inline constexpr NamedAblation sm80_ablations[] = {
     {"sm80-no-skip", "the sm80 kernel, visiting key tiles that no query sees", Sm80Ablation::no_skip},
     {"sm80-spill", "the sm80 kernel in 168 registers, which spills", Sm80Ablation::spill},
 };
+constexpr const NamedAblation& named(Sm80Ablation ablation) { return sm80_ablations[static_cast<int>(ablation)]; }
 
 constexpr KernelPlan with_ablation(KernelPlan plan, Sm80Ablation ablation) {
   switch (ablation) {

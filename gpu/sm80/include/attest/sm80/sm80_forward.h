@@ -13,7 +13,14 @@ namespace sm80 {
 
 /// One call as its kernels are launched with it. `args` are the device's; `workspace` holds workspace_bytes().
 ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspace);
-/// How many splits suit a case on such a device, whatever the case says.
+/// What an SM of the current device spends on a kernel, as its driver counts it.
+struct KernelResources {
+  int registers = 0, local_bytes = 0;  // a thread
+  int ctas_per_sm = 0;
+};
+/// Of a tile that has a kernel of that kind. Throws CudaError.
+KernelResources resources_of(Dtype dtype, Sm80Tile tile, Sm80Kind kind);
+/// How many splits suit a case on the current device, whatever the case says: choose_num_splits(). Throws CudaError.
 int choose_splits(const Case& c, const DeviceLimits& device);
 /// Of partial results, where there are splits.
 std::size_t workspace_bytes(const Case& c);

@@ -14,6 +14,10 @@ struct Config {
   static constexpr KernelPlan plan = sm80_plan(Tile);
   static constexpr int min_ctas = sm80_min_ctas(Tile);
   static_assert(plan.invalid() == nullptr);
+  // wide copies look at no tile's end
+  static_assert(plan.rows(Operand::q) % plan.copy_rows(Operand::q) == 0 &&
+                plan.rows(Operand::k) % plan.copy_rows(Operand::k) == 0 &&
+                plan.rows(Operand::v) % plan.copy_rows(Operand::v) == 0);
 };
 
 template <class Cfg>

@@ -88,8 +88,13 @@ ATTEST_DEVICE void mask_scores(const Plan& plan, const Work& work, int row0, int
     for (int m = 0; m < m_blocks; ++m)
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const RowMask<Plan> row(plan, work, row0 + row_of(m, h));
-        mask(m, h, [&](int key) { return !row.sees(key0 + first_key() + key); });
+        // RowMask with its ends found once: two intervals within the row's document
+        const int row = row0 + row_of(m, h), first = key0 + first_key();
+        const int begin = plan.document_begin(work, row), end = plan.document_end(work, row);
+        const int low = std::max(begin, plan.key_begin(work, row)) - first;
+        const int high = std::min(end, plan.key_end(work, row)) - first;
+        const int prefix_low = begin - first, prefix_high = std::min(end, plan.prefix_end(work)) - first;
+        mask(m, h, [=](int key) { return (key < low || key >= high) && (key < prefix_low || key >= prefix_high); });
       }
   }
 }

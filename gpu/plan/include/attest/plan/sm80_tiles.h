@@ -69,9 +69,9 @@ constexpr KernelPlan sm80_plan(Sm80Tile tile) {
   if (is_short(tile)) {
     plan.tile_m = 16;
     plan.num_warps = 1;
-    plan.stages = 2;
-    plan.merged_wait = true;
     plan.q_in_registers = plan.headdim <= 128;
+    plan.stages = plan.headdim <= 128 ? 2 : 1;  // of 256 columns, two leave room for one CTA an SM, one for three
+    plan.merged_wait = plan.stages > 1;
   }
   return plan;
 }

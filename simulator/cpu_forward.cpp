@@ -119,8 +119,9 @@ std::vector<std::string> forward_on_cpu(const Behaviour& behaviour, const Case& 
   const Problem& p = c.problem;
   const KernelPlan& plan = behaviour.plan();
   const LengthArrays lengths(p);  // of which the kernel is handed the documents
-  const Launch launch = make_launch(p, lengths.document_ends);
-  const GridExtents grid{num_q_tiles(plan, p), plan.num_splits, p.batch, p.nheads, p.nheads_k, p.seqlen_k};
+  const Launch launch = make_launch(p, lengths.document_ends, plan.packed_heads);
+  const GridExtents grid{num_q_tiles(plan, p),         plan.num_splits, p.batch,
+                         p.nheads / plan.packed_heads, p.nheads_k,      p.seqlen_k};
   const Views views(behaviour, p, args, grid);
   const auto scale = static_cast<float>(effective_softmax_scale(p));
   Executor executor(behaviour, p.dtype);
@@ -136,7 +137,7 @@ std::vector<std::string> forward_on_cpu(const Behaviour& behaviour, const Case& 
       if (at.q_tile != before.q_tile || at.split != before.split) programs.forget();
       before = at;
       executor.run(programs.at(at.batch, static_cast<int>(at.q_tile), static_cast<int>(at.split)),
-                   views.cta(at.batch, at.head, scale, workspace ? &*workspace : nullptr));
+                   views.cta(at.batch, at.head * plan.packed_heads, scale, workspace ? &*workspace : nullptr));
     }
   };
   const auto run_splits = [&] { run_grid(grid, [&](const Work& work) { return behaviour.program(work); }); };

@@ -140,6 +140,12 @@ std::int64_t Executor::offset_of(const HeadView& view, std::int64_t row) {
          behaviour_.offset(row % view.page_size, view.row_stride);
 }
 
+// Likewise of a row of Q, which packed heads share.
+std::int64_t Executor::query_offset_of(const HeadView& view, int row) {
+  if (row / plan_.packed_heads >= view.rows) return -1;
+  return view.offset + behaviour_.query_offset(row, view.row_stride, view.head_stride);
+}
+
 // A copy faults where its granule does not divide the address.
 void Executor::check_address(Operand x, const std::uint8_t* address) {
   if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(behaviour_.copy_bytes(x)) != 0)
@@ -157,7 +163,7 @@ void Executor::land(const Copy& copy, int w) {
       std::fill_n(row, columns, past_limit);
       return;
     }
-    const std::int64_t offset = offset_of(view, at);
+    const std::int64_t offset = copy.operand == Operand::q ? query_offset_of(view, at) : offset_of(view, at);
     if (offset >= 0 && offset + there <= view.span) {
       check_address(copy.operand, view.base + offset * plan_.element_bytes);
       tile_math::load(dtype_, view.base + offset * plan_.element_bytes, there, row);
@@ -172,7 +178,7 @@ void Executor::write_lse(const HeadPlace& place, const Warp& warp) {
   if (warp.rows == 0) return;
   const std::int64_t row0 = behaviour_.lse_row(place), stride = behaviour_.lse_stride(place);
   for (int r = 0; r < warp.rows; ++r) {
-    const std::int64_t at = row0 + (warp.row0 + r) * stride;
+    const std::int64_t at = row0 + behaviour_.lse_offset(place, warp.row0 + r, stride);
     if (at >= 0 && at < cta_->lse_span)
       cta_->lse[at] = warp.lse[static_cast<std::size_t>(r)];
     else
@@ -184,7 +190,7 @@ void Executor::store(const Step& step, const Warp& warp) {
   const HeadView& o = cta_->o;
   const int columns = plan_.columns(Operand::o), written = std::min(behaviour_.column_limit(Operand::o), columns);
   for (int r = 0; r < plan_.rows_per_warp() && warp.row0 + r < step.limit; ++r) {
-    const std::int64_t offset = o.offset + behaviour_.offset(warp.row0 + r, o.row_stride);
+    const std::int64_t offset = o.offset + behaviour_.query_offset(warp.row0 + r, o.row_stride, o.head_stride);
     std::uint8_t* address = o.base + offset * plan_.bytes(Operand::o);
     if (offset < 0 || offset >= o.span + o.row_stride) {  // of a row past the end the memory shows it
       faults_.insert("O is written past its end");

@@ -24,6 +24,7 @@ HeadView head_view(const TensorRef& t, const TensorRef& given, const std::int32_
   const std::int64_t first = packed ? first_row(cu_seqlens, b) : 0;
   head.offset = (packed ? offset(first, t.row_stride) : offset(b, t.batch_stride)) + offset(h, t.head_stride);
   head.row_stride = t.row_stride;
+  head.head_stride = t.head_stride;
   head.span = (packed ? 0 : (e.batch - 1) * given.batch_stride) + (e.heads - 1) * given.head_stride +
               (e.rows - 1) * given.row_stride + e.dim;
   head.rows = e.rows - first;

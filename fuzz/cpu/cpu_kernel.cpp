@@ -80,7 +80,8 @@ CpuPlanSpec parse_cpu_plan_spec(std::string_view text) {
                     {"lazy_rescale", &spec.lazy_rescale, 0, 1, {}, false},
                     {"merged_wait", &spec.merged_wait, 0, 1, {}, false},
                     {"order", &spec.key_order, 1, 2, {"descending", "ascending"}, false},
-                    {"grid", &spec.grid_order, 1, 2, {"tiles-heads-batch", "tiles-batch-heads"}, false}};
+                    {"grid", &spec.grid_order, 1, 2, {"tiles-heads-batch", "tiles-batch-heads"}, false},
+                    {"packed_heads", &spec.packed_heads, 0, 1, {}, false}};
   for (std::string_view rest = text; !rest.empty();) {
     const auto comma = rest.find(',');
     const std::string_view word = rest.substr(0, comma), name = word.substr(0, word.find('='));
@@ -137,6 +138,11 @@ KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   plan.key_order = draw(spec.key_order, {1, 2}) == 2 ? KeyOrder::ascending : KeyOrder::descending;
   plan.grid_order = draw(spec.grid_order, {1, 2}) == 2 ? GridOrder::tiles_batch_heads : GridOrder::tiles_heads_batch;
   plan = with_features(with_layout(plan, c), c);
+  if (spec.packed_heads == 1 && !plan.alibi && !plan.bias && !plan.sink) {
+    // as gpu/sm80 does: one tile holds all rows or they all see the same keys, so splits have the same keys as without
+    const std::int64_t group = c.problem.nheads / c.problem.nheads_k, queries = c.problem.seqlen_q;
+    if (queries == 1 || queries * group <= plan.tile_m) plan.packed_heads = static_cast<int>(group);
+  }
   if (const char* why = plan.invalid())
     throw InvalidInput(
         "kernel",

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "attest/cpu/mutants.h"
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/properties.h"
@@ -122,6 +124,35 @@ TEST_P(CpuSchedule, AgreesWithTheReferenceAndHasNoHazards) {
   }
 }
 
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.extents == b.extents && std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0;
+}
+
+// Rows of packed heads are the rows they are without: the same bits, in the same places.
+TEST(CpuKernelPacked, GivesTheBitsThatItGivesUnpacked) {
+  const std::string tiles = "stages=2,warps=4,tile_m=128,tile_n=32,merged_wait=1,lazy_rescale=1";
+  const CpuPlanSpec spec = parse_cpu_plan_spec(tiles + ",packed_heads=1");
+  CpuKernel packed(spec), plain(parse_cpu_plan_spec(tiles));
+  ForwardBuffers buffers;
+  int cases = 0, splits = 0, packed_rows = 0, pages = 0;
+  for (std::uint64_t k = 0; k < 1500; ++k) {
+    Case c = generate_case(31, k, {64, 1 << 18, 2048});
+    c.backward = false;
+    if (c.problem.nheads == c.problem.nheads_k || cpu_plan(spec, c).packed_heads == 1) continue;
+    Trial with(packed, buffers, c), without(plain, buffers, c);
+    const ForwardRun &a = with.run(), b = without.run();
+    ASSERT_TRUE(a.report.hazards.empty()) << a.report.hazards.front() << "\n" << command_line(c);
+    ASSERT_TRUE(same_bits(a.outputs.o, b.outputs.o)) << command_line(c);
+    ASSERT_TRUE(same_bits(*a.outputs.lse, *b.outputs.lse)) << command_line(c);
+    ++cases;
+    splits += c.num_splits > 1, packed_rows += !c.problem.varlen_q.empty(), pages += c.layout.page_size > 0;
+  }
+  EXPECT_GT(cases, 40);
+  EXPECT_GT(splits, 4);
+  EXPECT_GT(packed_rows, 4);
+  EXPECT_GT(pages, 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plans, CpuSchedule,
     testing::Values("stages=1,warps=1,tile_m=16,tile_n=16,order=ascending",
@@ -129,6 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "stages=1,warps=4,tile_m=64,tile_n=128,q_in_registers=1",
                     "stages=2,warps=4,tile_m=128,tile_n=32,merged_wait=1,lazy_rescale=1,order=ascending",
                     "stages=2,warps=2,tile_m=32,tile_n=48,merged_wait=0",
+                    "stages=2,warps=4,tile_m=128,tile_n=64,merged_wait=1,packed_heads=1",
                     "stages=3,warps=3,tile_m=96,tile_n=16,merged_wait=1",
                     "stages=4,warps=8,tile_m=256,tile_n=64,merged_wait=0,q_in_registers=1"));
 

@@ -33,6 +33,8 @@ class Behaviour {
   virtual std::int64_t bias_offset(std::int64_t row, std::int64_t stride) const = 0;
   virtual std::int64_t lse_row(const HeadPlace& at) const = 0;
   virtual std::int64_t lse_stride(const HeadPlace& at) const = 0;
+  virtual std::int64_t lse_offset(const HeadPlace& at, int row, std::int64_t stride) const = 0;
+  virtual std::int64_t query_offset(std::int64_t row, std::int64_t row_stride, std::int64_t head_stride) const = 0;
   virtual std::int64_t partial_row(const HeadPlace& at, int split) const = 0;
   virtual HeadPlace combine_place(const HeadPlace& at) const = 0;
   virtual int kv_head(int head, int nheads, int nheads_k) const = 0;
@@ -92,6 +94,13 @@ class BehaviourOf : public Behaviour {
     return plan_.bias_offset(row, stride);
   }
   std::int64_t lse_stride(const HeadPlace& at) const override { return plan_.lse_stride(at); }
+  std::int64_t lse_offset(const HeadPlace& at, int row, std::int64_t stride) const override {
+    return plan_.lse_offset(at, row, stride);
+  }
+  std::int64_t query_offset(std::int64_t row, std::int64_t row_stride, std::int64_t head_stride) const override {
+    // the offset() that a planted bug may hide
+    return plan_.packed_heads == 1 ? plan_.offset(row, row_stride) : plan_.query_offset(row, row_stride, head_stride);
+  }
   std::int64_t lse_row(const HeadPlace& at) const override { return plan_.lse_row(at); }
   std::int64_t partial_row(const HeadPlace& at, int split) const override { return plan_.partial_row(at, split); }
   HeadPlace combine_place(const HeadPlace& at) const override { return plan_.combine_place(at); }

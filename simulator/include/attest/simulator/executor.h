@@ -20,7 +20,7 @@ namespace attest {
 struct HeadView {
   std::uint8_t* base = nullptr;  // the tensor's first element
   std::int64_t offset = 0;       // of this head's first row, or of its first row in page 0, in elements
-  std::int64_t row_stride = 0;
+  std::int64_t row_stride = 0, head_stride = 0;
   std::int64_t span = 0;  // elements from the tensor's first to its last
   std::int64_t rows = 0;
   int columns = 0;
@@ -62,8 +62,8 @@ class Executor {
     int slot, row0, limit;
   };
   struct Warp {
-    int row0 = 0;         // its first query
-    int rows = 0;         // how many of its rows are queries
+    int row0 = 0;         // its first row
+    int rows = 0;         // how many of its rows are queries of a head
     bool masked = false;  // the tile whose scores it holds
     std::vector<float> scores, output, max, lse;
     std::vector<float> weights;  // by split, then row
@@ -76,6 +76,7 @@ class Executor {
   void each_row(const Copy& copy, int w, F f);
   void check_address(Operand x, const std::uint8_t* address);
   std::int64_t offset_of(const HeadView& view, std::int64_t row);
+  std::int64_t query_offset_of(const HeadView& view, int row);
   void land(const Copy& copy, int w);
   void set_scale();
   void clear(Warp& warp);

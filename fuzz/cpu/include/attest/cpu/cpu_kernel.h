@@ -16,10 +16,11 @@ struct CpuPlanSpec {
   int tile_m = 0, tile_n = 0, num_warps = 0, stages = 0;
   int q_in_registers = -1, lazy_rescale = -1, merged_wait = -1;  // -1: drawn
   int key_order = 0, grid_order = 0;                             // 1 + KeyOrder; 1: heads before batch, 2: batch first
+  int packed_heads = 0;  // 1: heads that share a key head share tiles, where nothing tells them apart; 0: never
 };
 
 /// "tile_m=64,tile_n=32,warps=4,stages=2,q_in_registers=1,lazy_rescale=0,merged_wait=1,order=ascending,
-/// grid=tiles-batch-heads", any subset once each, or nothing. Throws InvalidInput naming the field.
+/// grid=tiles-batch-heads,packed_heads=1", any subset once each, or nothing. Throws InvalidInput naming the field.
 CpuPlanSpec parse_cpu_plan_spec(std::string_view text);
 
 /// The plan that the CPU kernel runs a case with: a pure function of both arguments. Throws InvalidInput if the fields

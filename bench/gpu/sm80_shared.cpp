@@ -1,10 +1,13 @@
-// A C interface for ctypes: one call of the sm80 forward, prepared once and launched as often as one likes.
+// A C interface for ctypes: one call of the sm80 forward or of the unfused baseline, prepared once and launched as
+// often as one likes.
 #include <exception>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "attest/gpu/unfused.h"
 #include "attest/plan/catalog.h"
 #include "attest/problem/case.h"
 #include "attest/problem/error.h"
@@ -24,18 +27,24 @@ Case read(const char* case_json) {
   return c;
 }
 
-struct Call {
-  Case c;
-  sm80::ForwardParams params;
-  std::optional<Sm80Ablation> ablation;
-};
+constexpr std::string_view unfused = "unfused";
 
-/// None for the name of the plain kernel.
-std::optional<Sm80Ablation> ablation_named(std::string_view kernel) {
+using Call = std::function<void(cudaStream_t)>;
+
+/// The call as the kernel of that name launches it: sm80, an ablation of it, or unfused.
+Call prepared(std::string_view kernel, const Case& c, const ForwardArgs& args, void* workspace) {
+  if (kernel == unfused) {
+    const std::shared_ptr<DeviceForward> forward = make_unfused();
+    if (const auto why = forward->unsupported(c, open_device())) throw InvalidInput("kernel", unfused, *why);
+    return [=](cudaStream_t stream) { forward->launch(c, args, workspace, stream); };
+  }
+  const sm80::ForwardParams params = sm80::make_params(c, args, workspace);
+  if (kernel == "sm80") return [=](cudaStream_t stream) { sm80::launch_forward(c, params, stream); };
   for (const NamedAblation& named : sm80_ablations)
-    if (named.name == kernel) return named.ablation;
-  if (kernel != "sm80") throw InvalidInput("kernel", std::string(kernel), "is neither sm80 nor an ablation of it");
-  return std::nullopt;
+    if (named.name == kernel)
+      return
+          [=, ablation = named.ablation](cudaStream_t stream) { sm80::launch_ablation(c, params, ablation, stream); };
+  throw InvalidInput("kernel", kernel, "is none of sm80, its ablations and unfused");
 }
 
 template <class F>
@@ -59,8 +68,14 @@ int attest_num_splits(const char* case_json) {
   return guarded([&] { return static_cast<int>(read(case_json).num_splits); }, -1);
 }
 
-long long attest_workspace_bytes(const char* case_json) {
-  return guarded([&] { return static_cast<long long>(sm80::workspace_bytes(read(case_json))); }, -1LL);
+long long attest_workspace_bytes(const char* kernel, const char* case_json) {
+  return guarded(
+      [&] {
+        const Case c = read(case_json);
+        return static_cast<long long>(kernel == unfused ? make_unfused()->workspace_bytes(c, open_device())
+                                                        : sm80::workspace_bytes(c));
+      },
+      -1LL);
 }
 
 /// Q, K, V and O lie as the case's layout says; with a page size, K's and V's pages are those of `page_table`, as many
@@ -84,7 +99,7 @@ void* attest_open(const char* kernel, const char* case_json, void* q, void* k, v
         args.o = strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v);
         args.q.data = q, args.k.data = k, args.v.data = v, args.o.data = o;
         args.lse = lse;
-        return new Call{c, sm80::make_params(c, args, workspace), ablation_named(kernel)};
+        return new Call(prepared(kernel, c, args, workspace));
       },
       nullptr);
 }
@@ -93,11 +108,7 @@ void* attest_open(const char* kernel, const char* case_json, void* q, void* k, v
 int attest_launch(const void* call, void* stream) {
   return guarded(
       [&] {
-        const auto& it = *static_cast<const Call*>(call);
-        if (it.ablation)
-          sm80::launch_ablation(it.c, it.params, *it.ablation, static_cast<cudaStream_t>(stream));
-        else
-          sm80::launch_forward(it.c, it.params, static_cast<cudaStream_t>(stream));
+        (*static_cast<const Call*>(call))(static_cast<cudaStream_t>(stream));
         return 0;
       },
       -1);

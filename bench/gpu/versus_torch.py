@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the sm80 forward beside PyTorch's FlashAttention-2 and cuDNN in one process, on one stream, in interleaved rounds.
+"""Times the sm80 forward beside PyTorch's FlashAttention-2 and cuDNN and the unfused baseline in one process, on one stream, in interleaved rounds.
 
     python3 bench/gpu/versus_torch.py --library build/cuda/bench/gpu/libattest_sm80_shared.so [--json FILE]
 
@@ -8,7 +8,7 @@ in decoding to fp32 scores, softmax and products. TFLOP/s count 4 * seqlen^2 * h
 causal. Exit 1 where anything is WRONG.
 """
 import argparse
-import ctypes
+import itertools
 import json
 import math
 import pathlib
@@ -19,45 +19,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-
-class Kernels:
-    """The shared library's calls."""
-
-    def __init__(self, path):
-        self.library = ctypes.CDLL(path)
-        self.library.attest_error.restype = ctypes.c_char_p
-        self.library.attest_workspace_bytes.restype = ctypes.c_longlong
-        self.library.attest_open.restype = ctypes.c_void_p
-        self.library.attest_open.argtypes = [ctypes.c_char_p] * 2 + [ctypes.c_void_p] * 7
-        self.library.attest_launch.argtypes = [ctypes.c_void_p] * 2
-
-    def check(self, good):
-        if not good:
-            raise RuntimeError(self.library.attest_error().decode())
-
-    def num_splits(self, case):
-        number = self.library.attest_num_splits(json.dumps(case).encode())
-        self.check(number > 0)
-        return number
-
-    def prepare(self, case, q, k, v, kernel="sm80", page_table=None):
-        """A function that launches `case`, and its O and LSE. Tensors are [batch, seqlen, heads, headdim], or K and V
-        [pages, page size, heads, headdim]."""
-        text = json.dumps(case).encode()
-        size = self.library.attest_workspace_bytes(text)
-        self.check(size >= 0)
-        workspace = torch.empty(max(size, 1), dtype=torch.uint8, device="cuda")
-        o = torch.full((*q.shape[:3], v.shape[3]), math.nan, dtype=q.dtype, device="cuda")
-        lse = torch.full((q.shape[0], q.shape[2], q.shape[1]), math.nan, device="cuda")
-        pointers = [t.data_ptr() for t in (q, k, v, o, lse, workspace)]
-        call = self.library.attest_open(kernel.encode(), text, *pointers, page_table.data_ptr() if page_table is not None else None)
-        self.check(call)
-        stream = torch.cuda.current_stream().cuda_stream
-
-        def launch(keep=(q, k, v, workspace, page_table)):
-            self.check(self.library.attest_launch(call, stream) == 0)
-
-        return launch, o, lse
+from kernels import Kernels
 
 
 def milliseconds(run, repeats):
@@ -131,8 +93,11 @@ def prefill(kernels, args):
                             causal="bottom-right" if causal else "none")
                 flash = raw_flash(q, k, v, causal)
                 runs, differences = {}, []
-                for name, library in kernels.items():
-                    runs[name], o, _ = library.prepare(case, q, k, v)
+                ours = {name: (library, "sm80") for name, library in kernels.items()}
+                if args.unfused:
+                    ours["unfused"] = next(iter(kernels.values())), "unfused"
+                for name, (library, kernel) in ours.items():
+                    runs[name], o, _ = library.prepare(case, q, k, v, kernel=kernel)
                     runs[name]()
                     differences.append((o.float() - flash().transpose(1, 2).float()).abs().max().item())
                 error = worst(differences)
@@ -143,11 +108,11 @@ def prefill(kernels, args):
                 flops = 4 * seqlen * seqlen * headdim * heads * batch / (2 if causal else 1)
                 rows.append(dict(headdim=headdim, causal=causal, seqlen=seqlen, max_difference=error, ms=times,
                                  tflops={n: flops / t / 1e9 for n, t in times.items()},
-                                 speedup={n: times["fa2"] / times[n] for n in kernels}))
+                                 speedup={n: times["fa2"] / times[n] for n in ours}))
                 r = rows[-1]
                 print(f"d{headdim:<4}{'causal' if causal else 'full':7}{seqlen:6}  " +
                       "  ".join(f"{n} {t:6.1f}" for n, t in r["tflops"].items()) +
-                      "  TFLOP/s  " + " ".join(f"{x:.3f}x" for x in r["speedup"].values()) + f" of fa2  diff {error:.4f}", flush=True)
+                      "  TFLOP/s  " + " ".join(f"{r['speedup'][n]:.3f}x" for n in kernels) + f" of fa2  diff {error:.4f}", flush=True)
                 wrong([r], 0.05, "O")
     for name in kernels if rows else ():
         by = [r["speedup"][name] for r in rows]
@@ -155,21 +120,20 @@ def prefill(kernels, args):
     return rows
 
 
-def decode_shape(kernels, args, batch, queries, keys):
-    heads, heads_k, headdim = 64, 8, 128
+def decode_shape(kernels, args, batch, queries, keys, headdim=128):
+    heads, heads_k = 64, 8
     q = normal(batch, queries, heads, headdim, dtype=torch.bfloat16)
     k, v = (normal(batch, keys, heads_k, headdim, dtype=torch.bfloat16) for _ in range(2))
     scrub, source = (torch.empty(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(2))
-    kernel = next(iter(kernels.values()))
     runs, differences = {}, []
-    for splits in args.splits:
+    for splits, (name, kernel) in itertools.product(args.splits, kernels.items()):
         case = dict(batch=batch, nheads=heads, nheads_k=heads_k, seqlen_q=queries, seqlen_k=keys, headdim=headdim, dtype="bf16",
                     causal="bottom-right")
         if splits:
             case["num_splits"] = splits
         launch, o, _ = kernel.prepare(case, q, k, v)
         launch()
-        runs[f"{splits}" if splits else f"chosen {kernel.num_splits(case)}"] = launch
+        runs[name, f"{splits}" if splits else f"chosen {kernel.num_splits(case)}"] = launch
         views = [t.transpose(1, 2).float() for t in (q[:1], k[:1], v[:1])]
         views[1:] = [t.repeat_interleave(heads // heads_k, 1) for t in views[1:]]
         scores = views[0] @ views[1].transpose(2, 3) / math.sqrt(headdim)
@@ -182,13 +146,14 @@ def decode_shape(kernels, args, batch, queries, keys):
     copy_rate = 2 * scrub.numel() / copy / 1e9
     read = 2 * k.numel() * 2
     rows = []
-    for splits, ms in times.items():
+    for (name, splits), ms in times.items():
         rate = read / ms / 1e9
-        rows.append(dict(batch=batch, queries=queries, keys=keys, splits=splits, ms=ms, tb_per_second=rate,
+        rows.append(dict(library=name, headdim=headdim, batch=batch, queries=queries, keys=keys, splits=splits, ms=ms, tb_per_second=rate,
                          of_copy=rate / copy_rate, max_difference=worst(differences)))
-        print(f"decode {batch} x {queries} on {keys:6}, splits {splits:9}: {ms:.4f} ms, {rate:.2f} TB/s, "
+        which = f"{name}, " if len(kernels) > 1 else ""
+        print(f"decode {batch} x {queries} on {keys:6}, d{headdim}, {which}splits {splits:9}: {ms:.4f} ms, {rate:.2f} TB/s, "
               f"{rate / copy_rate:.3f} of the copy's {copy_rate:.2f}", flush=True)
-    wrong(rows, 0.01, "O")
+    wrong(rows, 0.01 if keys - queries > 1000 else 0.05, "O")  # rows of few keys hold larger numbers
     return rows
 
 
@@ -239,28 +204,61 @@ def variants(kernels, args):
     return rows
 
 
+def general(kernels, args):
+    """Builds beside each other where the general kernel runs: a prefix of one key, which changes nothing of a causal mask,
+    and a softcap. O of the last is held to fp32 products and softmax for its first batch, the other's to FlashAttention's."""
+    rows = []
+    for headdim, softcap, seqlen in itertools.product(args.headdim, (False, True), args.seqlen):
+        batch, heads = max(1, args.tokens // seqlen), 2048 // headdim
+        q, k, v = (normal(batch, seqlen, heads, headdim, dtype=torch.bfloat16) for _ in range(3))
+        case = dict(batch=batch, nheads=heads, seqlen_q=seqlen, headdim=headdim, dtype="bf16", causal="bottom-right")
+        case.update(dict(softcap=30.0) if softcap else dict(prefix=1))
+        calls = {name: kernel.prepare(case, q, k, v) for name, kernel in kernels.items()}
+        if softcap:
+            views = [t[:1, :, :1].transpose(1, 2).float() for t in (q, k, v)]  # one head
+            scores = 30 * torch.tanh(views[0] @ views[1].transpose(2, 3) / math.sqrt(headdim) / 30)
+            scores += torch.full((seqlen, seqlen), -math.inf, device="cuda").triu(1)
+            exact = (torch.softmax(scores, -1) @ views[2]).transpose(1, 2)
+        else:
+            exact = raw_flash(q, k, v, True)().transpose(1, 2).float()
+        differences = []
+        for launch, o, _ in calls.values():
+            launch()
+            differences.append((o[:exact.shape[0], :, :exact.shape[2]].float() - exact).abs().max().item())
+        times = interleaved({name: launch for name, (launch, _, _) in calls.items()}, args.rounds)
+        what, first = "softcap" if softcap else "prefix", next(iter(times.values()))
+        rows.append(dict(headdim=headdim, what=what, seqlen=seqlen, ms=times, max_difference=worst(differences)))
+        print(f"d{headdim:<4}{what:8}{seqlen:6}  " + "  ".join(f"{n} {t:.4f} ms {first / t:.3f}x" for n, t in times.items()) +
+              f"  diff {rows[-1]['max_difference']:.4f}", flush=True)
+        wrong(rows[-1:], 0.05, what)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", required=True, nargs="+", help="builds to compare; decoding times the first")
+    parser.add_argument("--library", required=True, nargs="+", help="builds to compare; --variants times the first")
     parser.add_argument("--json", help="write all numbers here")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=16384)
     parser.add_argument("--headdim", type=int, nargs="*", default=[64, 128, 256])
     parser.add_argument("--seqlen", type=int, nargs="*", default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--splits", type=int, nargs="*", default=[0, 8, 16], help="0: as many as choose_splits() finds best")
-    parser.add_argument("--decode", nargs="*", default=["4x1x65536"], metavar="BATCHxQUERIESxKEYS")
+    parser.add_argument("--decode", nargs="*", default=["4x1x65536"], metavar="BATCHxQUERIESxKEYS[xHEADDIM]")
     parser.add_argument("--variants", action="store_true", help="time ablations, pages and headdim 192/128 as well")
     parser.add_argument("--cudnn", action="store_true", help="time cuDNN as well")
+    parser.add_argument("--unfused", action="store_true", help="time the baseline of three kernels as well")
+    parser.add_argument("--general", action="store_true", help="compare builds on what their general kernels run")
     args = parser.parse_args()
     kernels = {pathlib.Path(path).stem.removeprefix("lib"): Kernels(path) for path in args.library}
     result = dict(schema="attest/versus-torch/1", device=torch.cuda.get_device_name(), torch=torch.__version__)
     result["prefill"] = prefill(kernels, args)
     result["decode"] = decode(kernels, args) if args.splits else []
     result["variants"] = variants(kernels, args) if args.variants else []
+    result["general"] = general(kernels, args) if args.general else []
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)
-    return int(any(row["wrong"] for name in ("prefill", "decode", "variants") for row in result[name]))
+    return int(any(row["wrong"] for name in ("prefill", "decode", "variants", "general") for row in result[name]))
 
 
 if __name__ == "__main__":

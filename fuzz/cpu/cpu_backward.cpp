@@ -23,7 +23,7 @@ BackwardPlan cpu_backward_plan(const CpuPlanSpec& spec, const Case& c) {
   plan.tile_n = KernelPlan::round_up(plan.tile_n, 16 * plan.num_warps);
   plan.dq_over_p = (c.seed >> 3 & 1) != 0;
   plan.deterministic = c.deterministic;
-  plan.num_splits = 1;
+  plan.num_splits = plan.packed_heads = 1;
   if (const char* why = plan.invalid())
     throw InvalidInput(
         "kernel",

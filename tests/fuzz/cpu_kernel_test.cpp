@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "attest/cpu/mutants.h"
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/properties.h"
@@ -124,26 +122,23 @@ TEST_P(CpuSchedule, AgreesWithTheReferenceAndHasNoHazards) {
   }
 }
 
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.extents == b.extents && std::memcmp(a.values.data(), b.values.data(), a.values.size() * sizeof(double)) == 0;
-}
-
-// Rows of packed heads are the rows they are without: the same bits, in the same places.
-TEST(CpuKernelPacked, GivesTheBitsThatItGivesUnpacked) {
-  const std::string tiles = "stages=2,warps=4,tile_m=128,tile_n=32,merged_wait=1,lazy_rescale=1";
-  const CpuPlanSpec spec = parse_cpu_plan_spec(tiles + ",packed_heads=1");
-  CpuKernel packed(spec), plain(parse_cpu_plan_spec(tiles));
+// Rows of packed heads, wherever heads may share tiles: with splits, lengths of their own and pages. Not bit for bit
+// what they give unpacked: the CPU's matrix products depend on how many rows they have.
+TEST(CpuKernelPacked, AgreesWithTheReferenceAndHasNoHazards) {
+  const CpuPlanSpec spec =
+      parse_cpu_plan_spec("stages=2,warps=4,tile_m=128,tile_n=32,merged_wait=1,lazy_rescale=1,packed_heads=1");
+  CpuKernel kernel(spec);
   ForwardBuffers buffers;
   int cases = 0, splits = 0, packed_rows = 0, pages = 0;
-  for (std::uint64_t k = 0; k < 1500; ++k) {
+  for (std::uint64_t k = 0; k < 3000; ++k) {
     Case c = generate_case(31, k, {64, 1 << 18, 2048});
     c.backward = false;
-    if (c.problem.nheads == c.problem.nheads_k || cpu_plan(spec, c).packed_heads == 1) continue;
-    Trial with(packed, buffers, c), without(plain, buffers, c);
-    const ForwardRun &a = with.run(), b = without.run();
-    ASSERT_TRUE(a.report.hazards.empty()) << a.report.hazards.front() << "\n" << command_line(c);
-    ASSERT_TRUE(same_bits(a.outputs.o, b.outputs.o)) << command_line(c);
-    ASSERT_TRUE(same_bits(*a.outputs.lse, *b.outputs.lse)) << command_line(c);
+    if (cpu_plan(spec, c).packed_heads == 1) continue;
+    Trial trial(kernel, buffers, c);
+    for (const char* name : {"hazards", "reference"}) {
+      const Verdict verdict = judge(property_named(name), trial);
+      ASSERT_EQ(verdict.status, Status::passed) << verdict.detail << "\n" << command_line(c);
+    }
     ++cases;
     splits += c.num_splits > 1, packed_rows += !c.problem.varlen_q.empty(), pages += c.layout.page_size > 0;
   }

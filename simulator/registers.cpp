@@ -14,16 +14,16 @@ namespace {
 // head follows from which of them need more; what it keeps for a step (addresses, loads in flight) is not known.
 constexpr int addresses_and_bounds = 26;
 constexpr int words_of_a_head_step = 6, head_steps_in_flight = 8;
-// Where registers run out the compiler gives up what it has in flight. It keeps the fragments of 16 keys, or, where the
-// code loads those of a matrix step at once and one ahead, nine such loads whatever the tile; and this much that comes
-// and goes within a step, the stack pointer, and what is lost where operands lie in aligned fours.
-constexpr int words_of_16_keys = 4, loads_ahead = 9, least_temporaries = 15;
+// Where registers run out the compiler gives up what it has in flight but the plan's `fragment_words`, and, where not
+// even what the loop only reads makes room, all but the fragments of 16 keys. It keeps this much that comes and goes
+// within a step, the stack pointer, and what is lost where operands lie in aligned fours.
+constexpr int words_of_16_keys = 4, least_temporaries = 15;
 // The widest point of a key tile is S = Q K^T, where O is idle and is what goes. K's fragments and this much below it
-// lies the softmax, which rescales O, and what goes there is something else.
+// lies the softmax, which rescales O; what is parked is gone by then, and what goes there is something else.
 constexpr int softmax_below_products = 16;
 
-// sm_90's compiler does not give up what it keeps for a head's steps where K and V have one slot each, and K's is
-// filled again while S is live: it parks it.
+// sm_90's compiler keeps more of a loop's words in registers. It does not give up what it keeps for a head's steps
+// where K and V have one slot each, and K's is filled again while S is live: it parks it.
 constexpr int compiler_that_parks = 90;
 
 // wgmma, read off bench/hardware/registers/sm90_skeleton.cu. Beside what is held consumers keep 24 words; one that
@@ -67,18 +67,22 @@ void share(const KernelPlan& plan, const DeviceSpec& device, const LaunchBounds&
 
 /// Words that mma.sync's compiler lacks in a key tile with everything given up that it gives up.
 struct Lack {
-  int least = 0;                // of the wider of S = Q K^T and a call under a live S
-  int widest = 0, softmax = 0;  // words beyond the limit there, and in the softmax
+  int least = 0;    // that it needs at the wider of S = Q K^T and a call under a live S
+  int parked = 0;   // stored once: what the loop only reads, which goes first
+  int spilled = 0;  // what remains, there and in the softmax, once loads in flight have gone as well
 };
-Lack lack_of(const KernelPlan& plan, const RegisterEstimate& r, int held) {
-  const int keys = words_of_16_keys * (plan.loads_whole_steps ? loads_ahead : 1);
-  const int scores = held + plan.loop_words + least_temporaries;  // less K's fragments
+Lack lack_of(const KernelPlan& plan, const DeviceSpec& device, const RegisterEstimate& r, int held) {
+  const int loop = plan.loop_words + (device.compute_capability >= compiler_that_parks ? plan.loop_words_sm90 : 0);
+  const int scores = held + loop + least_temporaries;  // less K's fragments
   const bool calls = plan.stages == 1 && plan.refill_call_words > 0;
   const int dead = plan.q_in_registers ? 0 : r.query;  // Q's fragments, once S is there
   Lack lack;
-  lack.least = std::max(scores + keys, calls ? scores - dead + plan.refill_call_words : 0);
-  lack.widest = std::max(0, lack.least - r.limit);
-  lack.softmax = std::max(0, scores - softmax_below_products - r.limit);
+  lack.least = std::max(scores + plan.fragment_words, calls ? scores - dead + plan.refill_call_words : 0);
+  const int widest = std::max(0, lack.least - r.limit);
+  lack.parked = std::min(widest, loop);
+  const int in_flight = std::max(0, plan.fragment_words - words_of_16_keys);
+  const int softmax = scores - lack.parked - softmax_below_products - r.limit;
+  lack.spilled = std::max(0, widest - lack.parked - in_flight) + std::max(0, softmax);
   return lack;
 }
 
@@ -116,24 +120,25 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
   }
   const int held = r.output + r.scores + r.query + r.rows + r.probabilities + r.copies;
   share(plan, device, bounds, r);
-  const Lack lack = lack_of(plan, r, held);
-  r.least = fragments ? lack.least : held + least_other_wgmma;
+  const Lack lack = lack_of(plan, device, r, held);
+  r.least = fragments ? lack.least : held + least_other_wgmma + plan.tile_words;
   r.demand = std::max(held + r.other, r.least);
   // a launch gives every thread the same before setmaxnreg, and that is what its launch shows
   const int launch = launch_limit(plan, device, bounds);
   r.registers_per_thread = plan.producer_warps == 0 ? std::min(r.demand, r.limit) : launch;
   const int over = std::max(0, r.least - r.limit);
   if (fragments) {
-    r.stack_words = lack.widest + lack.softmax;
-    // first goes what the loop only reads: stored once
-    r.parked_words = std::min(lack.widest, plan.loop_words);
-    r.spill_words = 2 * (r.stack_words - r.parked_words);  // once for each of the two points
+    r.parked_words = lack.parked;
+    r.spill_words = 2 * lack.spilled;  // once for each of the two points
     if (plan.stages == 1 && device.compute_capability >= compiler_that_parks && over == 0)
       r.parked_words = std::max(0, r.demand - keys_in_flight - r.limit);
-    r.stack_words = std::max(r.stack_words, r.parked_words);
+    r.stack_words = r.parked_words + lack.spilled;
   } else {
     if (plan.known_registers == 0) refuse_wide_wgmma(plan, r, launch);
-    r.stack_words = r.spill_words = over == 0 ? 0 : 2 * (plan.p_in_smem ? std::min(r.scores, r.output) : over);
+    r.parked_words = std::min(over, plan.tile_words);  // stored once as well
+    const int lacking = over - r.parked_words;
+    r.spill_words = lacking == 0 ? 0 : 2 * (plan.p_in_smem ? std::min(r.scores, r.output) : lacking);
+    r.stack_words = r.parked_words + r.spill_words;
   }
   const bool dynamic_ring = plan.persistence == Persistence::dynamic && plan.stages > 1;
   const int producer_words =

@@ -58,9 +58,9 @@ FA2_FEATURES = ((0, 0, 0, 1, 1, 0), (0, 0, 0, 0, 1, 0), (1, 0, 0, 1, 1, 0), (1, 
                 (1, 0, 1, 0, 0, 0), (0, 0, 0, 0, 1, 1), (1, 0, 0, 0, 0, 0))
 
 
-def fa2():
+def fa2(tiles=FA2_TILES):
     sources = {}
-    for tile in FA2_TILES:
+    for tile in tiles:
         kernels = []
         for features in FA2_FEATURES:
             if features[3] and tile[0] > 128:  # its launches do not know whole tiles there
@@ -149,10 +149,12 @@ def main():
     parser.add_argument("--arch", help="default: sm_80, sm_90a")
     parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("--only", default="", help="regular expression of the sources' names (headdim first)")
+    parser.add_argument("--tiles", help="of fa2, in place of its ten: HEADDIMxROWSxKEYSxWARPS,...")
     parser.add_argument("--keep", help="folder for the sources and cubins")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    family = fa2() if args.family == "fa2" else fa3()
+    tiles = [tuple(map(int, tile.split("x"))) for tile in args.tiles.split(",")] if args.tiles else FA2_TILES
+    family = fa2(tiles) if args.family == "fa2" else fa3()
     arch = args.arch or {"fa2": "sm_80", "fa3": "sm_90a"}[args.family]
     said = subprocess.check_output([args.nvcc, "--version"], text=True)
     version = re.search(r"release [\d.]+, (V[\d.]+)", said).group(1)

@@ -65,8 +65,7 @@ std::vector<Kernel> flash_attention_2() {
     Fa2Features f;
     f.causal = x[5] != 0, f.local = x[6] != 0, f.alibi = x[7] != 0, f.softcap = x[10] != 0;
     f.whole_tiles = x[8] != 0, f.whole_rows = x[9] != 0;
-    KernelPlan plan = plan_of(x[1], x[2], x[3], x[4]);
-    plan.loads_whole_steps = true, plan.loop_words = fa2_loop_words(f);
+    const KernelPlan plan = with_words_of(plan_of(x[1], x[2], x[3], x[4]), f);
     Kernel& k = kernels.emplace_back();
     k.device = device_of(x[0]);
     k.compiled = compiled_as(plan, x, (x[1] == 128 && x[3] == 64) || x[1] == 192 || (x[1] == 256 && x[2] == 128));
@@ -94,6 +93,7 @@ std::vector<Kernel> flash_attention_3() {
     if (split && !varlen) {  // a CTA a tile
       plan.persistence = Persistence::none;
       plan.producer_words = fa3_producer_words(plan.persistence, plan.cluster, varlen, false);
+      plan.tile_words = fa3_tile_words(plan.persistence, plan.cluster);
     }
     Kernel& k = kernels.emplace_back();
     k.device = "h100";
@@ -128,8 +128,9 @@ Comparison compare(const char* family, const std::vector<Kernel>& kernels) {
   return c;
 }
 
-// Issue 4 asks for spills or not right on 95% of at least 60 and registers within 8% on average. FlashAttention 3 has
-// it; FlashAttention 2 and ours, since heads share its tiles, miss near the limit: docs/simulator.md.
+// Issue 4 asks for spills or not right on 95% of at least 60 and registers within 8% on average. FlashAttention's have
+// it, all together lack one; ours and some of FlashAttention 2's lie within a few words of the limit:
+// docs/simulator.md.
 TEST(Registers, AgreeWithTheCompilerOnKernelsThatAreUsed) {
   const Comparison ours = compare("gpu/sm80", gpu_sm80());
   const Comparison fa2 = compare("FlashAttention 2", flash_attention_2());
@@ -141,12 +142,13 @@ TEST(Registers, AgreeWithTheCompilerOnKernelsThatAreUsed) {
   EXPECT_GE(all.rows, 110);
   EXPECT_GE(kept_back.rows, all.rows / 4);
   EXPECT_LE(ours.all.wrong, ours.all.rows / 5);
-  EXPECT_LE(fa3.all.wrong, fa3.all.rows / 20);
-  EXPECT_EQ(fa3.kept_back.wrong, 0);
-  EXPECT_LE(fa2.all.wrong, fa2.all.rows / 8);
+  EXPECT_LE(fa2.all.wrong, fa2.all.rows / 20);
+  EXPECT_EQ(fa3.all.wrong, 0);
+  EXPECT_LE(all.wrong, all.rows / 18);
+  EXPECT_EQ(kept_back.wrong, 0);
   for (const Errors* part : {&all, &kept_back}) {
-    EXPECT_LE(part->wrong, part->rows / 9);
-    EXPECT_LT(part->stack_off / part->stack, 0.5);
+    EXPECT_LT(part->registers / part->rows, 0.03);
+    EXPECT_LT(part->stack_off / part->stack, 0.4);
   }
 }
 

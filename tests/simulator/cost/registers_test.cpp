@@ -107,15 +107,36 @@ TEST(Registers, WordsOfTheCodeCount) {
   KernelPlan plan = plan_of(128, 128, 64, 4);
   const auto least = [&] { return estimate_registers(plan, a100).least; };
   const int streamed = least();
-  plan.loads_whole_steps = true;
-  EXPECT_EQ(least(), streamed + 32);  // nine loads of 4 words, not one
-  plan.loads_whole_steps = false;
+  plan.fragment_words += 32;
+  EXPECT_EQ(least(), streamed + 32);
+  plan.fragment_words -= 32;
+  plan.loop_words_sm90 = 13;
+  EXPECT_EQ(least(), streamed);
+  EXPECT_EQ(estimate_registers(plan, load_device("h100")).least, streamed + 13);
   plan.loop_words += 5;
   EXPECT_EQ(least(), streamed + 5);
   plan.refill_call_words = 40;  // Q's 16 words are dead by then, and the 4 of K's
   EXPECT_EQ(least(), streamed + 5 + 40 - 16 - 4);
   plan.stages = 2;
   EXPECT_EQ(least(), streamed + 5);
+}
+
+// What warps with wgmma keep of a query tile goes first, once; only what lacks beyond it is stored in each key tile.
+TEST(Registers, WordsOfAQueryTileAreParkedFirst) {
+  const DeviceSpec h200 = load_device("h200");
+  const Problem p{1, 16, 16, 4096, 4096, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
+  KernelPlan plan = fa3_plan(p, 232448);
+  plan.known_registers = 0, plan.tile_words = 0;
+  const int slack = estimate_registers(plan, h200).limit - estimate_registers(plan, h200).least;
+  ASSERT_GE(slack, 0);
+  plan.tile_words = slack;
+  EXPECT_EQ(estimate_registers(plan, h200).stack_words, 0);
+  plan.tile_words = slack + 3;
+  EXPECT_EQ(estimate_registers(plan, h200).parked_words, 3);
+  EXPECT_EQ(estimate_registers(plan, h200).spill_words, 0);
+  plan.headdim = plan.headdim_v = plan.padded_headdim = plan.padded_headdim_v = 80;
+  EXPECT_EQ(estimate_registers(plan, h200).parked_words, slack + 3);
+  EXPECT_GT(estimate_registers(plan, h200).spill_words, 0);
 }
 
 // FlashAttention 3's tiles in pairs keep two words more than its producers have; those handed out keep fewer.

@@ -61,17 +61,26 @@ struct Fa2Features {
   bool whole_tiles = true, whole_rows = true;  // lengths and head dimension are multiples of the tile's
 };
 
-/// Words that its code holds across the loop over key tiles, as the kernels of 64 x 64 tiles at headdim 96, which have
-/// registers to spare, show at its head (bench/hardware/registers/live_words.py).
-constexpr int fa2_loop_words(const Fa2Features& f) {
-  int words = 19;
-  if (!f.whole_tiles) words += 6;
-  if (f.causal) words += 4;
-  if (f.local) words += 11;
-  if (f.alibi) words += 4;
-  if (f.softcap) words += 1;
-  if (!f.whole_rows) words += 4;
-  return words;
+/// `plan` with what FlashAttention 2's code holds in registers. Words across the loop over key tiles: as 32 kernels of
+/// 64 query rows, which have registers to spare, show at its head (bench/hardware/registers/live_words.py), 2 off in
+/// the root mean square; softcap's 10 are 1 there and 9 more of the fewest registers without spill
+/// (least_registers.py), because tanh begins while S is still being multiplied. Shared memory has rows of 64 columns
+/// where the head dimension allows, else of 32: with 64 the swizzle has four addresses where 32 have two. A thread
+/// copies so many rows of K's tile; where rows are part of the head dimension each 64 columns have a branch.
+constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
+  const int columns = plan.columns(Operand::k);
+  const bool wide = columns % 64 == 0;
+  const int row_copies = plan.tile_n * (wide ? 8 : 4) / (plan.num_warps * 32);
+  plan.loop_words = 18 + 3 * (row_copies - 2);
+  if (wide) plan.loop_words += 7;
+  if (!f.whole_tiles) plan.loop_words += 8;
+  if (f.causal) plan.loop_words += 2;
+  if (f.local) plan.loop_words += 9;
+  if (f.alibi) plan.loop_words += 3;
+  if (f.softcap) plan.loop_words += 10;
+  if (!f.whole_rows) plan.loop_words += (wide ? 9 * columns / 128 : 0) - 4;
+  plan.fragment_words = 22 + 5 * plan.m_blocks();
+  return plan;
 }
 
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
@@ -97,9 +106,8 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const bool causal = p.causal != Causal::none, local = p.window_left >= 0 || p.window_right >= 0;
   const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
   const bool whole_tiles = whole && padded <= 128 && !local && !p.alibi;
-  plan.loads_whole_steps = true;
-  plan.loop_words =
-      fa2_loop_words({causal && !local, local, p.alibi, p.softcap != 0, whole_tiles, p.headdim == padded && !p.alibi});
+  plan = with_words_of(
+      plan, {causal && !local, local, p.alibi, p.softcap != 0, whole_tiles, p.headdim == padded && !p.alibi});
   if (plan.element_bytes == 2 && (padded == 128 || padded == 64)) {
     plan.known_registers = 255;
     plan.spill_words_per_key_tile = padded == 64 ? (causal && !whole ? 5 : 6) : whole ? 14 : 8;
@@ -122,6 +130,13 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
 constexpr int fa3_producer_words(Persistence persistence, int cluster, bool varlen, bool masked) {
   if (varlen) return masked ? 30 : 34;
   return persistence == Persistence::static_stride ? (cluster > 1 ? 28 : 26) : 22;
+}
+
+/// Words of the threads that compute, there: what a warpgroup that numbers its tiles itself keeps of them, for O's
+/// place. At headdim 128, where it has registers to spare, 7 more are live in its loop over key tiles than in that of
+/// the kernel with a CTA a tile, and 13 where tiles come in pairs (live_words.py).
+constexpr int fa3_tile_words(Persistence persistence, int cluster) {
+  return persistence != Persistence::static_stride ? 0 : cluster > 1 ? 13 : 7;
 }
 
 /// FlashAttention 3's forward on Hopper, from its launch sizes and counters at headdim 64 and 128, and from its table
@@ -164,6 +179,7 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.cluster = padded >= 128 && !masked && q_tiles % 2 == 0 ? 2 : 1;
   const bool varlen = !p.varlen_q.empty() || !p.varlen_k.empty() || !p.seqused_k.empty();
   plan.producer_words = fa3_producer_words(plan.persistence, plan.cluster, varlen, masked);
+  plan.tile_words = fa3_tile_words(plan.persistence, plan.cluster);
   plan.evict_first_q = true;  // its K and V are evict_last, which changes nothing on an H200
   if (padded == 64 || padded == 128) plan.known_registers = plan.num_warps == 12 ? 128 : 168;
   return plan;

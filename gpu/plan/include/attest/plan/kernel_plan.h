@@ -57,10 +57,12 @@ struct KernelPlan {
   bool softcap = false, alibi = false, bias = false, sink = false;
   int exp_instructions = 1;  // a score: 1 where exp2 flushes denormals to zero, 4 where it scales them
   // What its code holds in registers beside accumulators, fragments and rows: 32-bit words a thread.
-  int loop_words = 22;             // across the loop over key tiles: addresses, bounds, counters, what its end needs
-  int refill_call_words = 0;       // of a function that fills K's single slot again, called while S is live
-  int producer_words = 0;          // of the producer's thread at its widest; 0: by how it is given tiles
-  bool loads_whole_steps = false;  // all of K's fragments for a matrix step at once, one ahead; else 16 keys at a time
+  int loop_words = 22;        // across the loop over key tiles: addresses, bounds, counters, what its end needs
+  int loop_words_sm90 = 0;    // more of them where it is compiled for compute capability 9.0
+  int fragment_words = 4;     // of K's and Q's loads in flight beside Q's two steps, with everything else given up
+  int refill_call_words = 0;  // of a function that fills K's single slot again, called while S is live
+  int tile_words = 0;         // across a query tile, in warps with wgmma: its number and coordinates
+  int producer_words = 0;     // of the producer's thread at its widest; 0: by how it is given tiles
   // What a compiler made of this plan, where it is known (0: estimate).
   int known_registers = 0;
   int spill_words_per_key_tile = 0;  // 32-bit words a thread stores to local memory in each key tile

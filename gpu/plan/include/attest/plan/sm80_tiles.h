@@ -78,9 +78,12 @@ constexpr KernelPlan sm80_plan(Sm80Tile tile) {
 
 /// `plan` with what a kind's code holds across the loop over key tiles, as the kernels with registers to spare show at
 /// its head, and what its copies of odd granules, which are a function, hold beside that
-/// (bench/hardware/registers/live_words.py).
+/// (bench/hardware/registers/live_words.py); and with the fragments that its compiler keeps in flight down to the
+/// fewest registers with which those kernels do not spill (bench/hardware/registers/least_registers.py).
 constexpr KernelPlan with_words_of(KernelPlan plan, Sm80Kind kind) {
-  plan.loop_words = kind == Sm80Kind::fast ? 22 : 36;
+  plan.loop_words = kind == Sm80Kind::fast ? 29 : 39;
+  plan.loop_words_sm90 = 13;
+  plan.fragment_words = 17 + 5 * plan.m_blocks();
   plan.refill_call_words = kind == Sm80Kind::fast ? 0 : 43;
   return plan;
 }

@@ -60,12 +60,12 @@ CounterRanges::~CounterRanges() {
   api_.cuptiRangeProfilerDisable(&disable);
 }
 
-bool CounterRanges::pass(DeviceCall& call) {
+bool CounterRanges::pass(CountedWork& work) {
   ATTEST_CUPTI_PARAMS(CUpti_RangeProfiler_Start_Params, start);
   start.pRangeProfilerObject = profiler_;
   cupti_check(api_.cuptiRangeProfilerStart(&start), "cuptiRangeProfilerStart");
-  call.launch();
-  call.wait();
+  work.launch();
+  work.wait();
   ATTEST_CUPTI_PARAMS(CUpti_RangeProfiler_Stop_Params, stop);
   stop.pRangeProfilerObject = profiler_;
   cupti_check(api_.cuptiRangeProfilerStop(&stop), "cuptiRangeProfilerStop");

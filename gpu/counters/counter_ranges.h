@@ -1,9 +1,9 @@
-// One reading of CUPTI's range profiler: a range a launch, a pass a call.
+// One reading of CUPTI's range profiler: a range a launch, a pass each time the work is done.
 #pragma once
 #include <cstdint>
 #include <vector>
 
-#include "attest/counters/device_call.h"
+#include "attest/counters/counted_work.h"
 #include "cupti.h"
 
 namespace attest {
@@ -19,8 +19,8 @@ class CounterRanges {
   CounterRanges(const CounterRanges&) = delete;
   CounterRanges& operator=(const CounterRanges&) = delete;
 
-  /// Makes the call once. Whether this was the last pass.
-  bool pass(DeviceCall& call);
+  /// Does the work once. Whether this was the last pass.
+  bool pass(CountedWork& work);
   /// After the last pass: an image of as many ranges as there are launches.
   ImageBytes& decoded();
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attest/gpu/cuda_error.h"
+#include "attest/gpu/device.h"
 #include "attest/problem/error.h"
 #include "counter_ranges.h"
 #include "cupti.h"
@@ -88,26 +89,26 @@ CounterReader::~CounterReader() = default;
 
 std::size_t CounterReader::passes() const { return session_->passes; }
 
-std::vector<LaunchCounters> CounterReader::read(DeviceCall& call, bool warm) {
+std::vector<LaunchCounters> CounterReader::read(CountedWork& work, bool warm) {
   Session& s = *session_;
-  std::vector<LaunchCounters> launches = record_launches([&call] {
-    call.launch();
-    call.wait();
+  std::vector<LaunchCounters> launches = record_launches([&work] {
+    work.launch();
+    work.wait();
   });
   if (launches.empty()) return launches;
   CounterRanges ranges(s.names, s.config, launches.size());
-  for (int i = 0; i < warm_up_calls; ++i) call.launch();
-  call.wait();
+  for (int i = 0; i < warm_up_calls; ++i) work.launch();
+  work.wait();
   bool done = false;
   for (std::size_t pass = 0; !done; ++pass) {
     if (pass > s.passes) throw EnvironmentError(fmt::format("counters: no end after {} passes", pass));
     if (warm) {
-      call.launch();
-      call.wait();
+      work.launch();
+      work.wait();
     } else {
-      call.empty_l2();
+      work.empty_l2();
     }
-    done = ranges.pass(call);
+    done = ranges.pass(work);
   }
   ImageBytes& image = ranges.decoded();
   std::vector<double> values(s.names.size());

@@ -1,5 +1,6 @@
 // Counters on the GPU at hand, against what must be so of any call; without one, that it is said.
 #include "attest/counters/counter_reader.h"
+#include "attest/counters/device_call.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

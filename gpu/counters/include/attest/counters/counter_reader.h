@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attest/counters/device_call.h"
+#include "attest/counters/counted_work.h"
 #include "attest/counters/launch_counters.h"
 
 namespace attest {
@@ -19,15 +19,15 @@ class CounterReader {
   CounterReader(const CounterReader&) = delete;
   CounterReader& operator=(const CounterReader&) = delete;
 
-  /// How often the call is made for one reading: so many metrics do not fit the hardware's counters at once.
+  /// How often the work is done for one reading: so many metrics do not fit the hardware's counters at once.
   std::size_t passes() const;
 
-  /// Makes the call once for its launches' registers and shared memory, then once a pass. Before each pass L2 is
-  /// emptied, or, `warm`, the call is made once. Beside `metrics` each launch has
+  /// Does the work once for its launches' registers and shared memory, then once a pass. Before each pass L2 is
+  /// emptied, or, `warm`, the work is done once. Beside `metrics` each launch has
   ///   launch__registers_per_thread, launch__shared_mem_per_block (with what the system reserves), launch__grid_size,
   ///   launch__block_size
   /// as ncu names them. Throws CudaError and EnvironmentError.
-  std::vector<LaunchCounters> read(DeviceCall& call, bool warm);
+  std::vector<LaunchCounters> read(CountedWork& work, bool warm);
 
  private:
   struct Session;

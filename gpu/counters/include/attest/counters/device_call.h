@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "attest/counters/counted_work.h"
 #include "attest/gpu/device_kernel.h"
 
 namespace attest {
 
-class DeviceCall {
+class DeviceCall : public CountedWork {
  public:
   /// Why there can be none of a case: the kernel refuses it on the current device, or it has what is not laid out here
   /// (a bias, 8-bit inputs, a backward). None: it can be made.
@@ -18,15 +19,12 @@ class DeviceCall {
   /// Lays the case's tensors out as its layout says. Their values are standard normal, whatever the case's recipe: no
   /// counter but those of time depends on them. Throws CudaError, EnvironmentError where there is no device.
   DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c);
-  ~DeviceCall();
-  DeviceCall(const DeviceCall&) = delete;
-  DeviceCall& operator=(const DeviceCall&) = delete;
+  ~DeviceCall() override;
 
-  /// Enqueues the forward's kernels, nothing else.
-  void launch();
-  void wait();
-  /// Reads twice as much as L2 holds, which leaves clean lines that are not the call's, and waits.
-  void empty_l2();
+  void launch() override;
+  void wait() override;
+  /// Reads twice as much as L2 holds.
+  void empty_l2() override;
   /// An empty kernel of the name `measure_mark_name`, for a profiler's list of launches.
   void mark();
 

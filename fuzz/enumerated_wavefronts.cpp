@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct EnumeratingSink {
   const HeadBytes& head;
   EnumeratedWavefronts found;
   std::int64_t of_last_copy = 0;
+  SharedAccess last_copy{};
 
   void shared(const SharedAccess& a) {
     of_last_copy = 0;
@@ -52,21 +54,31 @@ struct EnumeratingSink {
     }
     found.wavefronts += wavefronts;
     found.ideal += (bytes + 127) / 128;
-    if (a.kind == SharedAccess::Kind::fill_async) of_last_copy = wavefronts;
+    if (a.kind == SharedAccess::Kind::fill_async) of_last_copy = wavefronts, last_copy = a;
   }
-  /// A cp.async takes a wavefront for each 128-byte line of memory that it reads, if those are more.
+  /// A narrow cp.async takes a wavefront for each 128-byte line of memory that it reads, if those are more. One of 16
+  /// bytes a lane takes one for all sectors that go from one line to one line of shared memory in the same way.
   void global(const GlobalAccess& a) {
     if (of_last_copy == 0) return;
     const auto x = static_cast<std::size_t>(a.operand);
     std::set<std::int64_t> lines;
+    std::map<std::vector<std::int64_t>, int> pieces;  // by sector, place and shift of halves: which halves
     for (std::size_t lane = 0; lane < 32; ++lane) {
       if ((a.active >> lane & 1) == 0) continue;
       const std::int64_t pack = a.operand == Operand::q || a.operand == Operand::o ? head.packed_heads : 1;
       const std::int64_t first = head.row0[x] + a.row[lane] / pack * head.row_stride[x] +
                                  a.row[lane] % pack * head.head_stride[x] + a.byte[lane];
       for (std::int64_t byte = first; byte < first + a.bytes; ++byte) lines.insert(byte >> 7);
+      const std::int64_t to = last_copy.address[lane];
+      pieces[{first >> 5, to >> 5, (first ^ to) >> 4 & 3}] |= 1 << (first >> 4 & 1);
     }
-    found.wavefronts += std::max<std::int64_t>(0, static_cast<std::int64_t>(lines.size()) - of_last_copy);
+    std::set<std::vector<std::int64_t>> moves;  // no sector goes to two places here
+    for (const auto& [piece, halves] : pieces) moves.insert({piece[0] >> 2, piece[1] >> 2, piece[2], halves});
+    const auto wide = static_cast<std::int64_t>(moves.size());
+    if (a.bytes != 16)
+      found.wavefronts += std::max<std::int64_t>(0, static_cast<std::int64_t>(lines.size()) - of_last_copy);
+    else
+      found.wavefronts += (a.active == last_copy.active ? wide : std::max(wide, of_last_copy)) - of_last_copy;
     of_last_copy = 0;
   }
   void bulk_row(Operand, int, int, bool) {}
@@ -120,7 +132,7 @@ std::optional<EnumeratedWavefronts> enumerated_wavefronts(const Case& c, const K
         const Work work = make_work(launch, lengths.args(), b, cta / plan.num_splits, cta % plan.num_splits);
         if (!plan.has_rows(work)) continue;
         const Program program = record(plan, work);
-        EnumeratingSink sink{at, {}, 0};
+        EnumeratingSink sink{at, {}, 0, {}};
         for (std::size_t warp = 0; warp < program.warps.size(); ++warp) {
           for (const Step& step : program.warps[warp]) {
             if (plan.producer_warps == 0)

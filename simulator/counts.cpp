@@ -26,6 +26,24 @@ int group_wavefronts(const SharedAccess& a, int first, int lanes) {
   return worst;
 }
 
+/// Whether a load's `lanes` lanes, two groups of them, are served as one: if those of each two that share 16 bytes, or
+/// of each four of 8 bytes, read within the same 16.
+bool served_together(const SharedAccess& a, int first, int lanes) {
+  const bool load = a.kind == SharedAccess::Kind::load_word || a.kind == SharedAccess::Kind::load_staged;
+  if (!load || a.bytes < 8 || first % lanes != 0) return false;
+  const int of_one = 32 / a.bytes;
+  for (int from = first; from < first + lanes; from += of_one) {
+    std::uint32_t chunk = ~0u;
+    for (int lane = from; lane < from + of_one; ++lane) {
+      if ((a.active >> lane & 1) == 0) continue;
+      const std::uint32_t of_lane = a.address[static_cast<std::size_t>(lane)] / 16;
+      if (chunk != ~0u && chunk != of_lane) return false;
+      chunk = of_lane;
+    }
+  }
+  return true;
+}
+
 /// Aligned units of `unit_bytes` that the lanes touch.
 int units(const GlobalAccess& a, std::int64_t unit_bytes, const GlobalLayout& layout) {
   std::array<std::int64_t, 64> touched;
@@ -44,7 +62,9 @@ int units(const GlobalAccess& a, std::int64_t unit_bytes, const GlobalLayout& la
 struct CountingSink {
   Counts& counts;
   const GlobalLayout& layout;
-  int last_copy = 0;  // wavefronts of the copy whose global side comes next
+  bool guarded;
+  SharedAccess copy{};  // whose global side comes next
+  int last_copy = 0;    // its wavefronts by its places in shared memory; 0: there is none
 
   void shared(const SharedAccess& a) {
     const int n = wavefronts(a), ideal = ideal_wavefronts(a);
@@ -54,19 +74,33 @@ struct CountingSink {
     counts.wavefronts_by_kind[static_cast<std::size_t>(a.kind)] += n;
     counts.ideal_by_kind[static_cast<std::size_t>(a.kind)] += ideal;
     last_copy = a.kind == SharedAccess::Kind::fill_async ? n : 0;
+    counts.copies_by_place += last_copy;
+    if (guarded) counts.guarded_copies_by_place += last_copy;
+    if (last_copy != 0) copy = a;
     counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
   }
   void global(const GlobalAccess& a) {
     const auto x = static_cast<std::size_t>(a.operand);
     counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
-    counts.global_sectors[x] += units(a, 32, layout);
-    // a cp.async fills shared memory from one 128-byte line at a time
-    if (last_copy == 0) return;
-    const int lines = units(a, 128, layout);
-    counts.smem_wavefronts += std::max(0, lines - last_copy);
-    counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] +=
-        std::max(0, lines - last_copy);
+    const CopyCost cost = cost_of(a);
+    counts.global_sectors[x] += cost.sectors;
+    const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
+    counts.smem_wavefronts += more;
+    counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     last_copy = 0;
+  }
+  CopyCost cost_of(const GlobalAccess& a) const {
+    if (last_copy == 0) return {units(a, 32, layout), 0};
+    // narrower copies go through L1's lines, and zeros are written as stores are
+    if (copy.bytes != 16) return {units(a, 32, layout), std::max(last_copy, units(a, 128, layout))};
+    std::array<CopiedChunk, 32> lanes;
+    std::size_t n = 0;
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      if ((a.active >> lane & 1) != 0)
+        lanes[n++] = {layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane], copy.address[lane]};
+    CopyCost cost = copy_cost({lanes.data(), n});
+    if (a.active != copy.active) cost.wavefronts = std::max(cost.wavefronts, last_copy);
+    return cost;
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
     const auto x = static_cast<std::size_t>(operand);
@@ -89,17 +123,67 @@ void add(Array& to, const Array& from) {
 int wavefronts(const SharedAccess& access) {
   int total = 0;
   const int lanes = lanes_per_wavefront(access.bytes);
-  for (int first = 0; first < 32; first += lanes) total += group_wavefronts(access, first, lanes);
+  for (int first = 0; first < 32; first += lanes) {
+    const bool twice = served_together(access, first, 2 * lanes);
+    total += group_wavefronts(access, first, twice ? 2 * lanes : lanes);
+    first += twice ? lanes : 0;
+  }
   return total;
 }
 
+CopyCost copy_cost(std::span<const CopiedChunk> lanes) {
+  struct Piece {  // what one request brings
+    std::int64_t sector;
+    std::uint32_t to, shift;
+    unsigned halves;
+    bool moves_with(const Piece& p) const {
+      return sector / 4 == p.sector / 4 && to / 4 == p.to / 4 && shift == p.shift && halves == p.halves;
+    }
+  };
+  std::array<Piece, 32> pieces;
+  std::array<std::uint32_t, 32> places;
+  std::size_t n = 0, distinct = 0;
+  for (const CopiedChunk& lane : lanes) {
+    const std::int64_t from = lane.global / 16;
+    const std::uint32_t to = lane.shared / 16;
+    if (std::find(places.begin(), places.begin() + distinct, to) != places.begin() + distinct) continue;
+    places[distinct++] = to;
+    const Piece piece{from / 2, to / 2, (static_cast<std::uint32_t>(from) ^ to) & 3, 1u << (from & 1)};
+    const auto same = std::find_if(pieces.begin(), pieces.begin() + n, [&](const Piece& p) {
+      return p.sector == piece.sector && p.to == piece.to && p.shift == piece.shift;
+    });
+    if (same == pieces.begin() + n)
+      pieces[n++] = piece;
+    else
+      same->halves |= piece.halves;
+  }
+  CopyCost cost{static_cast<int>(n), 0};
+  // a wavefront for each kind of piece and each time that its fullest sector is asked for
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto alike = [&](const Piece& p) { return p.moves_with(pieces[i]); };
+    if (std::any_of(pieces.begin(), pieces.begin() + i, alike)) continue;
+    std::array<int, 4> times{};
+    for (std::size_t j = i; j < n; ++j)
+      if (alike(pieces[j])) ++times[static_cast<std::size_t>(pieces[j].sector & 3)];
+    cost.wavefronts += *std::max_element(times.begin(), times.end());
+  }
+  return cost;
+}
+
 int ideal_wavefronts(const SharedAccess& access) { return (std::popcount(access.active) * access.bytes + 127) / 128; }
+
+std::int64_t Counts::counted_wavefronts(bool guarded) const {
+  return smem_wavefronts - wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] +
+         copies_by_place - (guarded ? guarded_copies_by_place : 0);
+}
 
 Counts& Counts::operator+=(const Counts& other) {
   smem_wavefronts += other.smem_wavefronts;
   smem_wavefronts_ideal += other.smem_wavefronts_ideal;
   add(wavefronts_by_kind, other.wavefronts_by_kind);
   add(ideal_by_kind, other.ideal_by_kind);
+  copies_by_place += other.copies_by_place;
+  guarded_copies_by_place += other.guarded_copies_by_place;
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
   lse_bytes += other.lse_bytes;
@@ -119,6 +203,8 @@ Counts operator*(Counts counts, std::int64_t times) {
   };
   counts.smem_wavefronts *= times;
   counts.smem_wavefronts_ideal *= times;
+  counts.copies_by_place *= times;
+  counts.guarded_copies_by_place *= times;
   scale(counts.wavefronts_by_kind);
   scale(counts.ideal_by_kind);
   scale(counts.global_bytes);
@@ -144,10 +230,11 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
   const auto residue = static_cast<std::uint64_t>(layout_.row(x, row0) & 127);
   const std::uint64_t key = static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operand) << 4 |
                             static_cast<std::uint64_t>(warp) << 6 | static_cast<std::uint64_t>(step.slot) << 11 |
-                            static_cast<std::uint64_t>(valid) << 16 | residue << 32;
+                            static_cast<std::uint64_t>(valid) << 16 | residue << 32 |
+                            static_cast<std::uint64_t>(step.guarded) << 40;
   const auto [at, is_new] = seen_.try_emplace(key);
   if (is_new) {
-    CountingSink sink{at->second, layout_, 0};
+    CountingSink sink{at->second, layout_, step.guarded};
     if (plan_.producer_warps == 0)
       expand(plan_, work, step, warp, sink);
     else

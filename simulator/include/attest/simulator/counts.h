@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 
 #include "attest/simulator/expand_bulk.h"
@@ -10,17 +11,36 @@ namespace attest {
 
 /// Times shared memory's 32 banks of 4 bytes are read or written for one warp instruction: lanes go in groups whose
 /// bytes fill a wavefront (8 lanes of 16 bytes, 16 of 8, 32 of 4 or fewer); a group takes as many wavefronts as the
-/// bank with the most distinct words; the same word is free.
+/// bank with the most distinct words; the same word is free. Two groups of a load are one where each two lanes of 16
+/// bytes, or four of 8, read the same 16. Equal to an H200's counter for 534 patterns (docs/results/h200-banks.md).
 int wavefronts(const SharedAccess& access);
 /// Wavefronts if no two lanes met in a bank.
 int ideal_wavefronts(const SharedAccess& access);
+
+/// A lane of a cp.async of 16 bytes: both addresses are multiples of 16.
+struct CopiedChunk {
+  std::int64_t global = 0;
+  std::uint32_t shared = 0;
+};
+/// What such a copy takes by way of L1. Two lanes share a 32-byte sector, one request and 32 bytes from L2, if the
+/// sector's halves go to one sector of shared memory. A wavefront moves sectors of one 128-byte line to one line of
+/// shared memory, each sector once, whose chunks lie alike: with the same two low bits of (global / 16) ^ (shared /
+/// 16), and both halves of each or the same one. Of lanes that write one place one counts. As an H200's counters have
+/// it (docs/results/h200-banks.md).
+struct CopyCost {
+  int sectors = 0, wavefronts = 0;
+};
+CopyCost copy_cost(std::span<const CopiedChunk> lanes);
 
 struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
   // Index: SharedAccess::Kind. The totals leave TMA's out, as the hardware's counter does.
   std::array<std::int64_t, SharedAccess::num_kinds> wavefronts_by_kind{}, ideal_by_kind{};
+  // Of cp.async, by their places in shared memory alone: what the counter knows of copies that may write zeros. And of
+  // those the ones of copy_whole().
+  std::int64_t copies_by_place = 0, guarded_copies_by_place = 0;
   std::array<std::int64_t, 4> global_bytes{};    // by operand: bytes asked for (Q, K, V) or written (O)
-  std::array<std::int64_t, 4> global_sectors{};  // 32-byte sectors of each warp instruction
+  std::array<std::int64_t, 4> global_sectors{};  // of 32 bytes, that each warp instruction asks for
   std::int64_t lse_bytes = 0;
   std::int64_t atomic_bytes = 0;  // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
@@ -28,6 +48,10 @@ struct Counts {
   std::int64_t copies = 0;        // warp instructions that fill shared memory
   std::int64_t barriers = 0;      // a warp
   std::int64_t key_tiles = 0, masked_key_tiles = 0;
+
+  /// smem_wavefronts as memory_l1_wavefronts_shared shows them of a kernel whose cp.async may write zeros (they say how
+  /// many bytes to read), with copy_whole()'s under a predicate or not: it sees nothing of the latter.
+  std::int64_t counted_wavefronts(bool guarded) const;
 
   Counts& operator+=(const Counts& other);
   friend Counts operator*(Counts counts, std::int64_t times);

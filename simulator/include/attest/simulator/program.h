@@ -38,7 +38,8 @@ struct Step {
   };
   Kind kind;
   Operand operand = Operand::q;
-  bool first = false;  // softmax: nothing came before
+  bool first = false;    // softmax: nothing came before
+  bool guarded = false;  // copy: of copy_whole()
   std::int16_t slot =
       0;  // copy, acquire, await, release, scores, output; wait: groups that may be in flight; add_partial: the split
   std::int32_t tile = 0;
@@ -76,7 +77,9 @@ class Recorder {
          .limit = limit});
   }
   void copy_whole(bool there, Operand x, int slot, int tile, int row0, int limit) {
-    if (there) copy(x, slot, tile, row0, limit);
+    if (!there) return;
+    copy(x, slot, tile, row0, limit);
+    steps_.back().guarded = true;
   }
   void commit() { put({.kind = Step::Kind::commit}); }
   void wait(int pending) { put({.kind = Step::Kind::wait, .slot = static_cast<std::int16_t>(pending)}); }

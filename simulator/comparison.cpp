@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attest/problem/error.h"
+#include "attest/plan/sm80_ablations.h"
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/unfused.h"
 
@@ -59,7 +59,7 @@ constexpr Figure figures[] = {
      "as sm_write_bytes: stores do not merge", [](const R& r) -> Value { return r.sm_write_bytes; }, nullptr},
     {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, "", nullptr, nullptr},
     {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, program,
-     [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
+     [](const R& r) -> Value { return r.smem_wavefronts_counted; }, nullptr},
     {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, program,
      [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
     {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,
@@ -94,6 +94,14 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.kernels; }},
 };
 
+/// The plan that describes one of our own kernels; empty: none does.
+std::string_view plan_of_kernel(std::string_view kernel) {
+  if (kernel == "sm80") return "attest";
+  for (const NamedAblation& ablation : sm80_ablations)
+    if (kernel == ablation.name) return ablation.name;
+  return {};
+}
+
 double error_of(const ComparedFigure& figure) { return std::abs(*figure.ratio() - 1); }
 
 }  // namespace
@@ -111,15 +119,15 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& device, const Des
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
     unfused = unfused_cost(call.c.problem, device);
-  } else if (call.kernel != "sm80" && plan == nullptr) {
+  } else if (plan == nullptr && plan_of_kernel(call.kernel).empty()) {
     result.unpredicted = "no plan describes this kernel; give one with --plan";
   } else if (const auto why = unpredicted(call.c)) {
     result.unpredicted = *why;
   } else {
     TileWalkOptions effort;
     effort.warm = warm;
-    result.plan_name = plan != nullptr ? plan->name : "attest";
-    report = simulate(call.c, plan != nullptr ? plan->plan : plan_named("attest", call.c, device), device,
+    result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
+    report = simulate(call.c, plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device), device,
                       result.plan_name, effort);
     result.bound = report->bound;
     result.hangs_on = report->hangs_on;

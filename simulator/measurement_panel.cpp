@@ -122,6 +122,23 @@ void add_cases(Panel& panel) {
   changed("layout", [](MeasuredCall& call) { call.c.layout.row_gap = 4; });
 }
 
+/// A mechanism taken away by force, in kernels of their own: conflicts and spill as many as a CTA can have of them.
+void add_ablations(Panel& panel) {
+  const auto ablated = [&panel](std::string_view mechanism, std::string_view kernel) {
+    for (const auto [batch, nheads, seqlen, headdim] :
+         {Shape{4, 16, 4096, 128}, Shape{1, 64, 8192, 128}, Shape{32, 16, 512, 128}})
+      for (const Causal mask : {Causal::none, Causal::bottom_right})
+        panel.add(mechanism, batch, nheads, nheads, seqlen, headdim, [=](MeasuredCall& call) {
+          call.kernel = kernel;
+          call.c.problem.causal = mask;
+        });
+  };
+  ablated("forced conflicts", "sm80-no-swizzle");
+  ablated("forced spill", "sm80-spill");
+  ablated("synchronous", "sm80-sync-copies");
+  ablated("no skipping", "sm80-no-skip");
+}
+
 void add_unfused(Panel& panel) {
   for (const auto [batch, nheads, seqlen, headdim] :
        {Shape{4, 16, 2048, 128}, Shape{1, 8, 1024, 128}, Shape{4, 32, 1024, 64}, Shape{1, 8, 8192, 64}})
@@ -138,6 +155,7 @@ std::vector<MeasuredCall> measurement_panel() {
   add_groups(panel);
   add_decoding(panel);
   add_cases(panel);
+  add_ablations(panel);
   add_unfused(panel);
   return std::move(panel.calls);
 }

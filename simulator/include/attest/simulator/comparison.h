@@ -33,8 +33,9 @@ struct Comparison {
   std::vector<Estimate> hangs_on;       // the report's
 };
 
-/// `plan`: what the kernel is predicted by. None for "sm80", which the named plan `attest` describes, for "unfused",
-/// whose three kernels have a model of their own, and for kernels without a plan, of which nothing is predicted.
+/// `plan`: what the kernel is predicted by. None for "sm80", which the named plan `attest` describes, for its
+/// ablations, whose plans have their names, for "unfused", whose three kernels have a model of their own, and for
+/// kernels without a plan, of which nothing is predicted.
 Comparison compare(const MeasuredCall& call, const DeviceSpec& device, const DescribedPlan* plan, bool warm = false);
 
 /// How far a figure is off over some calls: |predicted / measured - 1|.

@@ -10,6 +10,7 @@
 #include "attest/fuzz/device_forwards.h"
 #include "attest/fuzz/kernels.h"
 #include "attest/gpu/device_kernel.h"
+#include "attest/gpu/plugin.h"
 #include "attest/gpu/reference64.h"
 #include "attest/gpu/unfused.h"
 #include "attest/problem/error.h"
@@ -32,6 +33,10 @@ std::unique_ptr<DeviceForward> make_device_forward(std::string_view kernel) {
   if (kernel == "unfused") return make_unfused();
   for (const NamedAblation& named : sm80_ablations)
     if (kernel == named.name) return make_sm80_ablation(named.ablation);
+  if (is_plugin(kernel)) {
+    const PluginSpec plugin = plugin_spec(kernel);
+    return make_table_forward(load_plugin(plugin.path), plugin.options);
+  }
   throw InvalidInput("kernel", fmt::format("'{}'", kernel),
                      fmt::format("runs on no GPU; {} do", fmt::join(cuda_kernel_names, " and ")));
 }

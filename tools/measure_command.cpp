@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "attest/fuzz/inspect.h"
+#include "attest/gpu/plugin.h"
+#include "attest/gpu/python_kernel.h"
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
 #include "attest/simulator/comparison.h"
@@ -171,6 +173,27 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   return exit_pass;
 }
 
+/// Profilers see the launches that this process makes.
+void refuse_what_makes_none(const std::string& kernel) {
+  if (is_python_kernel(kernel))
+    throw InvalidInput("kernel", in_quotes(kernel), "launches in a process of its own, where nothing is counted");
+  if (inspect_capability(WorkerProgram{}, kernel).device == "cpu")
+    throw InvalidInput("kernel", in_quotes(kernel), "runs on no GPU, whose counters are read");
+}
+
+/// --plan, or what a plug-in tells of itself; none where nobody says, or attest knows the kernel.
+std::optional<DescribedPlan> plan_of(const Flags& flags, const MeasuredCall& call, const DeviceSpec& device) {
+  if (flags.given("--plan") || flags.given("--set")) return read_plan(flags, call.c, device);
+  if (!is_plugin(call.kernel)) return std::nullopt;
+  std::string told;
+  try {
+    told = inspect_plan(WorkerProgram{}, call.kernel, call.c);
+  } catch (const InvalidInput&) {
+    return std::nullopt;  // it tells none
+  }
+  return plan_from_json_text(told, call.kernel, call.c, device);
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   if (flags.given("--panel")) return run_panel(flags, results);
@@ -182,8 +205,7 @@ ExitCode run(const Flags& flags) {
   MeasuredCall& call = calls.front();
   call.c = read_case(flags);
   call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
-  if (flags.given("--kernel") && inspect_capability(WorkerProgram{}, call.kernel).device == "cpu")
-    throw InvalidInput("kernel", in_quotes(call.kernel), "runs on no GPU, whose counters are read");
+  if (flags.given("--kernel")) refuse_what_makes_none(call.kernel);
   const Provenance how = read_provenance(flags);
   if (const auto why = unmeasurable(call)) {
     fmt::print(stderr, "attest: {}\n", *why);
@@ -191,8 +213,7 @@ ExitCode run(const Flags& flags) {
     return exit_unsupported;
   }
   const DeviceSpec device = device_of(flags, how.gpu.name);
-  std::optional<DescribedPlan> plan;
-  if (flags.given("--plan") || flags.given("--set")) plan = read_plan(flags, call.c, device);
+  const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
   measure(calls, how, false);
   const Comparison comparison = compare(call, device, plan ? &*plan : nullptr, how.warm);
   Json json = {{"measured", how.lines().front()}, {"device", device.name}};
@@ -206,28 +227,29 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 Command measure_command() {
-  return {"measure", "A GPU's counters beside the prediction",
-          "  attest measure --kernel sm80 --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128\n"
-          "  attest measure --kernel unfused --via ncu --nheads 8 --seqlen-q 1024 --seqlen-k 1024 --headdim 64\n"
-          "  attest measure --panel --out h200_panel.csv --html panel.html\n"
-          "  attest measure --panel --from h200_panel.csv --html panel.html",
-          [](Flags& flags) {
-            flags.group("Measurement");
-            declare_kernel_flag(flags);
-            flags.value("--via", "W",
-                        "Who reads the counters: cupti, in this process, or ncu, around a worker (cupti)");
-            flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
-            flags.value("--html", "FILE", "Write a page: predicted against measured, the worst first");
-            flags.toggle("--panel", "A fixed set of kernels, shapes and masks in place of a CASE");
-            flags.value("--out", "PATH", "Write the panel's counters as CSV; a folder gets DEVICE_panel.csv");
-            flags.value("--from", "FILE", "Read the panel's counters from a CSV, without a GPU");
-            flags.value("--against", "FILE", "Compare the panel's counters with those of another CSV");
-            flags.group("Prediction");
-            declare_plan_flags(flags);
-            flags.value("--device", "D", "A device of `attest devices`, or a .json file (the one of the GPU's name)");
-            declare_case_flags(flags);
-          },
-          run};
+  return {
+      "measure", "A GPU's counters beside the prediction",
+      "  attest measure --kernel sm80 --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128\n"
+      "  attest measure --kernel ./libmine.so --dtype fp16 --nheads 8 --seqlen-q 1024 --seqlen-k 1024 --headdim 64\n"
+      "  attest measure --kernel unfused --via ncu --nheads 8 --seqlen-q 1024 --seqlen-k 1024 --headdim 64\n"
+      "  attest measure --panel --out h200_panel.csv --html panel.html\n"
+      "  attest measure --panel --from h200_panel.csv --html panel.html",
+      [](Flags& flags) {
+        flags.group("Measurement");
+        declare_kernel_flag(flags);
+        flags.value("--via", "W", "Who reads the counters: cupti, in this process, or ncu, around a worker (cupti)");
+        flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
+        flags.value("--html", "FILE", "Write a page: predicted against measured, the worst first");
+        flags.toggle("--panel", "A fixed set of kernels, shapes and masks in place of a CASE");
+        flags.value("--out", "PATH", "Write the panel's counters as CSV; a folder gets DEVICE_panel.csv");
+        flags.value("--from", "FILE", "Read the panel's counters from a CSV, without a GPU");
+        flags.value("--against", "FILE", "Compare the panel's counters with those of another CSV");
+        flags.group("Prediction");
+        declare_plan_flags(flags);
+        flags.value("--device", "D", "A device of `attest devices`, or a .json file (the one of the GPU's name)");
+        declare_case_flags(flags);
+      },
+      run};
 }
 
 }  // namespace attest::tools

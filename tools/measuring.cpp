@@ -37,7 +37,9 @@ template <class Work>
 void as_crashes(const MeasuredCall& call, Work work) {
   try {
     work();
-  } catch (const CudaError& error) {
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // CUDA's, and what a plug-in says
     throw KernelCrashed(fmt::format("kernel '{}' on {}: {}", call.kernel, command_line(call.c), error.what()));
   }
 }

@@ -49,8 +49,14 @@ TEST(PluginCommands, PredictTakesThePlanThatTheKernelTells) {
   EXPECT_EQ(predict({"--kernel", c_example}).exit_code, 2) << "it refuses bf16";
 }
 
+TEST(PluginCommands, MeasureTakesThoseThatRunOnAGpu) {
+  const Ran on_host = run({"measure", "--kernel", c_example, "--dtype", "fp32"});
+  EXPECT_EQ(on_host.exit_code, 2);
+  EXPECT_EQ(on_host.err, "attest: kernel: '" + c_example + "' runs on no GPU, whose counters are read\n");
+}
+
 TEST(PluginCommands, WhatIsNoPluginIsOneLine) {
-  for (const std::string command : {"fuzz", "check", "doctor", "kernels", "predict"}) {
+  for (const std::string command : {"fuzz", "check", "doctor", "kernels", "predict", "measure"}) {
     const Ran ran = run({command, "--kernel", "./libnone.so"});
     EXPECT_EQ(ran.exit_code, 2);
     EXPECT_EQ(ran.err, "attest: kernel: './libnone.so' is no file\n");

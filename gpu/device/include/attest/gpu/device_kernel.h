@@ -43,6 +43,11 @@ std::unique_ptr<RunPlace> make_device_place();
 /// `forward` behind a table of kernel_api.h, in such a place.
 std::unique_ptr<Kernel> make_device_kernel(std::unique_ptr<DeviceForward> forward);
 
+/// The other way about: the kernel of a table, such as a plug-in's, on tensors that lie on the device already, with
+/// nothing copied around its calls. Its workspace is its own. Throws InvalidInput naming `kernel` where the record says
+/// that it runs on the host, and as make_table_kernel() does.
+std::unique_ptr<DeviceForward> make_table_forward(const attest_kernel_api* api, const std::string& options);
+
 /// Of what `forward` declares, as its table has it. Points into `declared`.
 attest_capability device_capability(const Capability& declared, attest_arithmetic arithmetic);
 /// What the table's create() gives. Throws plugin::NoEnvironment where no GPU can run it.

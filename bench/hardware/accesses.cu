@@ -1,5 +1,5 @@
 #include "accesses.h"
-#include "device.h"
+#include "attest/hardware/device.h"
 
 namespace attest::hardware {
 namespace {

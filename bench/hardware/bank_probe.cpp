@@ -5,8 +5,8 @@
 #include <map>
 
 #include "attest/counters/counter_reader.h"
+#include "attest/hardware/device.h"
 #include "bank_patterns.h"
-#include "device.h"
 
 namespace {
 

@@ -2,22 +2,14 @@
 #include <cmath>
 #include <utility>
 
-#include "device.h"
-#include "pipes.h"
+#include "attest/hardware/device.h"
+#include "copies.h"
+#include "key_tile.cuh"
 
 namespace attest::hardware {
 namespace {
 
 constexpr int kTiles = 48;
-
-__device__ void wait_for(std::uint32_t barrier, int phase) {
-  unsigned done = 0;
-  while (done == 0)
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(phase)
-                 : "memory");
-}
 
 // A ring of `stages` tiles, each copied again as soon as it is there: by one bulk copy, or by all threads' cp.async.
 __global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int stages, const std::uint8_t* buffer,
@@ -79,14 +71,6 @@ __global__ void probe_turn_over(std::uint8_t* buffer, std::int64_t bytes) {
     *reinterpret_cast<uint4*>(buffer + i) = uint4{1, 2, 3, 4};
 }
 
-__global__ void probe_nothing(int wait_cycles, unsigned* sink) {
-  extern __shared__ std::uint8_t smem[];
-  const long long began = clock64();
-  while (clock64() - began < wait_cycles) {
-  }
-  if (wait_cycles < 0) *sink = smem[threadIdx.x];
-}
-
 }  // namespace
 
 void measure_copies(std::ostream& rows) {
@@ -121,36 +105,6 @@ void measure_copies(std::ostream& rows) {
             rows << (bulk ? "bulk" : "cp_async") << ',' << bytes << ',' << stages << ',' << ctas << ','
                  << (in_l2 ? "l2" : "dram") << ',' << all[1].first << ',' << all[1].second << '\n';
           }
-}
-
-void launch_nothing(std::ostream& rows) {
-  const DeviceArray<unsigned> sink(1);
-  check(cudaFuncSetAttribute(probe_nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 220 * 1024));
-  int sms = 0;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-  struct Shape {
-    int threads, smem, ctas_per_sm, cluster;
-  };
-  for (const Shape& s : {Shape{128, 65536, 2, 1}, Shape{128, 49152, 2, 1}, Shape{128, 49152, 4, 1},
-                         Shape{384, 216064, 1, 1}, Shape{384, 216064, 1, 2}, Shape{512, 150000, 1, 1}})
-    for (const int waves : {1, 2, 4, 8})
-      for (const int wait : {0, 2000, 8000}) {
-        // so much shared memory that no more CTAs fit an SM
-        const int smem = s.ctas_per_sm == 4 ? 49152 : s.ctas_per_sm == 2 ? std::max(s.smem, 80 * 1024) : s.smem;
-        cudaLaunchConfig_t config{};
-        config.gridDim = sms * s.ctas_per_sm * waves;
-        config.blockDim = s.threads;
-        config.dynamicSmemBytes = smem;
-        cudaLaunchAttribute cluster{};
-        cluster.id = cudaLaunchAttributeClusterDimension;
-        cluster.val.clusterDim.x = s.cluster, cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-        config.attrs = &cluster;
-        config.numAttrs = 1;
-        check(cudaLaunchKernelEx(&config, probe_nothing, wait, sink.data()));
-        check(cudaDeviceSynchronize());
-        rows << s.threads << ',' << smem << ',' << s.ctas_per_sm << ',' << s.cluster << ',' << waves << ',' << wait
-             << '\n';
-      }
 }
 
 }  // namespace attest::hardware

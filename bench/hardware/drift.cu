@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "attest/hardware/placement.h"
 #include "drift.h"
 #include "drift_kernels.cuh"
-#include "placement.h"
 
 namespace attest::hardware {
 namespace {

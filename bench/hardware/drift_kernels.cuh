@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "device.h"
+#include "attest/hardware/device.h"
+#include "key_tile.cuh"
 
 namespace attest::hardware {
 
@@ -73,17 +74,6 @@ __device__ inline std::int64_t tile_at(const DriftArguments& a, int t, int bytes
 __device__ inline std::int64_t query_at(const DriftArguments& a, int query, int bytes) {
   const std::int64_t queries = kDriftTiles / a.keys_a_query;
   return (blockIdx.x * queries + query) * bytes % (kQueryBytes / bytes * bytes);
-}
-
-__device__ inline float exp2_of(float x) {
-  float y;
-  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-__device__ inline std::uint32_t packed(float low, float high) {
-  std::uint32_t x;
-  asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
-  return x;
 }
 
 /// A kernel whose drift is measured. `tile_bytes` are K's, or V's; `query_bytes` Q's, 0 where it stays.

@@ -1,5 +1,5 @@
+#include "attest/hardware/wgmma.h"
 #include "drift_kernels.cuh"
-#include "wgmma.h"
 
 namespace attest::hardware {
 namespace {
@@ -20,14 +20,6 @@ struct Shape {
   static constexpr int bytes = 1024 + p + Warpgroups * p_bytes;
 };
 
-__device__ void wait_for(std::uint32_t barrier, int phase) {
-  unsigned done = 0;
-  while (done == 0)
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(phase)
-                 : "memory");
-}
 __device__ void arrive(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
@@ -172,22 +164,7 @@ __device__ void consume(const DriftArguments& a, std::uint32_t base, const Ring&
       if (S::turns) named_arrive(next);
       wgmma_wait<1>();
       k.release(t);
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        float x = most[row];
-#pragma unroll
-        for (int i = row * 2; i < TileN / 2; i += i % 2 == 0 ? 1 : 3) x = fmaxf(x, s[i]);
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-        scale[row] = exp2_of((most[row] - x) * c);
-        most[row] = x;
-        sum[row] *= scale[row];
-      }
-      const float at[2] = {most[0] * c, most[1] * c};
-#pragma unroll
-      for (int i = 0; i < TileN / 2; ++i) s[i] = exp2_of(fmaf(s[i], c, -at[i / 2 % 2]));
-#pragma unroll
-      for (int i = 0; i < TileN / 2; ++i) sum[i / 2 % 2] += s[i];
+      online_softmax(s, c, most, sum, scale);
       wgmma_wait<0>();
       if (t > first) v.release(t - 1);
       pack();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "placement.h"
+#include "attest/hardware/placement.h"
 
 namespace attest::hardware {
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "device.h"
+#include "attest/hardware/device.h"
 #include "experiments.h"
 #include "page_lists.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "device.h"
+#include "attest/hardware/device.h"
 #include "merge.h"
 
 namespace attest::hardware {

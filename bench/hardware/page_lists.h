@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "device.h"
+#include "attest/hardware/device.h"
 
 namespace attest::hardware {
 

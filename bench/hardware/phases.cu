@@ -1,4 +1,4 @@
-#include "device.h"
+#include "attest/hardware/device.h"
 #include "phases.h"
 
 namespace attest::hardware {

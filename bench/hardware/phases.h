@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "placement.h"
+#include "attest/hardware/placement.h"
 
 namespace attest::hardware {
 

@@ -1,4 +1,4 @@
-#include "device.h"
+#include "attest/hardware/device.h"
 #include "experiments.h"
 
 namespace attest::hardware {

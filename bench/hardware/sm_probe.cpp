@@ -6,13 +6,43 @@
 #include <functional>
 #include <string>
 
+#include "attest/hardware/device.h"
+#include "attest/hardware/launches.h"
+#include "attest/hardware/pipes.h"
+#include "copies.h"
 #include "drift.h"
-#include "pipes.h"
 #include "step.h"
 
 namespace {
 
 using namespace attest::hardware;
+
+void print_pipes(std::ostream& rows) {
+  for (const PipeRate& r : measure_pipes())
+    rows << r.kind << ',' << r.warps_a_scheduler << ',' << r.chains << ',' << r.cycles << '\n';
+}
+
+void print_beside_products(std::ostream& rows) {
+  for (const RateBesideProducts& r : measure_beside_products())
+    rows << r.kind << ',' << r.products << ',' << r.cycles << ',' << r.products_cycles << '\n';
+}
+
+void print_wgmma(std::ostream& rows) {
+  for (const ProductsTime& r : measure_wgmma())
+    rows << r.columns << ',' << r.a << ',' << r.warpgroups << ',' << r.products << ',' << r.cycles << '\n';
+}
+
+// for a profiler to time
+void launch_nothing(std::ostream& rows) {
+  int smem = 0;
+  check(cudaDeviceGetAttribute(&smem, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+  for (const WaitingLaunch& l : waiting_launches(smem, true)) {
+    launch(l, nullptr);
+    check(cudaDeviceSynchronize());
+    rows << l.threads << ',' << l.smem_bytes << ',' << l.ctas_an_sm << ',' << l.cluster << ',' << l.waves << ','
+         << l.wait_cycles << '\n';
+  }
+}
 
 void measure_steps(std::ostream& rows) {
   for (const StepRun& run : step_runs()) rows << run.name() << ',' << run_step(run).cycles << '\n';
@@ -37,9 +67,9 @@ struct Experiment {
 };
 
 const Experiment experiments[] = {
-    {"pipes", "kind,warps_a_scheduler,chains,cycles", measure_pipes},
-    {"beside", "kind,products,cycles,products_cycles", measure_beside_products},
-    {"wgmma", "columns,a,warpgroups,products,cycles", measure_wgmma},
+    {"pipes", "kind,warps_a_scheduler,chains,cycles", print_pipes},
+    {"beside", "kind,products,cycles,products_cycles", print_beside_products},
+    {"wgmma", "columns,a,warpgroups,products,cycles", print_wgmma},
     {"step", "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,cycles", measure_steps},
     {"step_moments",
      "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,warpgroup,tile,issued,scores,exponentials,output,end",

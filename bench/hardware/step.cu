@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "device.h"
+#include "attest/hardware/device.h"
+#include "attest/hardware/wgmma.h"
+#include "key_tile.cuh"
 #include "step.h"
-#include "wgmma.h"
 
 namespace attest::hardware {
 namespace {
@@ -13,16 +14,6 @@ constexpr int kTimed = 64;
 constexpr int kMoments = 5;
 constexpr int kSeen = 8;  // key tiles whose moments are kept
 
-__device__ float exp2_of(float x) {
-  float y;
-  asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-__device__ std::uint32_t packed(float low, float high) {
-  std::uint32_t x;
-  asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
-  return x;
-}
 __device__ void named_sync(int id) { asm volatile("bar.sync %0, 256;" ::"r"(id) : "memory"); }
 __device__ void named_arrive(int id) { asm volatile("bar.arrive %0, 256;" ::"r"(id) : "memory"); }
 
@@ -66,24 +57,6 @@ __global__ void __launch_bounds__(Warpgroups * 128, 1)
     wgmma_commit();
   };
   float scale[2] = {1, 1};
-  const auto softmax = [&] {
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      float x = most[row];
-#pragma unroll
-      for (int i = row * 2; i < TileN / 2; i += i % 2 == 0 ? 1 : 3) x = fmaxf(x, s[i]);
-      x = fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-      x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-      scale[row] = exp2_of((most[row] - x) * c);
-      most[row] = x;
-      sum[row] *= scale[row];
-    }
-    const float at[2] = {most[0] * c, most[1] * c};
-#pragma unroll
-    for (int i = 0; i < TileN / 2; ++i) s[i] = exp2_of(fmaf(s[i], c, -at[i / 2 % 2]));
-#pragma unroll
-    for (int i = 0; i < TileN / 2; ++i) sum[i / 2 % 2] += s[i];
-  };
   const auto pack = [&] {
 #pragma unroll
     for (int i = 0; i < TileN / 4; ++i) p[i] = packed(s[2 * i], s[2 * i + 1]);
@@ -126,7 +99,7 @@ __global__ void __launch_bounds__(Warpgroups * 128, 1)
     else
       wgmma_wait<0>();
     moment(1);
-    if constexpr ((Parts & kSoftmax) != 0) softmax();
+    if constexpr ((Parts & kSoftmax) != 0) online_softmax(s, c, most, sum, scale);
     moment(2);
     if constexpr (Overlap) wgmma_wait<0>();
     moment(3);

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "device.h"
-#include "placement.h"
+#include "attest/hardware/device.h"
+#include "attest/hardware/placement.h"
 
 namespace attest::hardware {
 namespace {

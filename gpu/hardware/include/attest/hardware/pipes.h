@@ -1,0 +1,36 @@
+// Rates and latencies of an SM's pipes, each measured by one CTA alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attest::hardware {
+
+/// Cycles a warp instruction of a scheduler, with so many warps on it and chains of it that do not wait for each other
+/// (1: latency).
+struct PipeRate {
+  std::string kind;
+  int warps_a_scheduler = 0, chains = 0;
+  double cycles = 0;
+};
+std::vector<PipeRate> measure_pipes();
+
+/// Likewise of one warpgroup while wgmma multiplies for nobody, for it or for another warpgroup, and how long the
+/// products took from 500 cycles before the instructions (they must outlast these). For compute capability 9.0.
+struct RateBesideProducts {
+  std::string kind, products;
+  double cycles = 0;
+  long long products_cycles = 0;
+};
+std::vector<RateBesideProducts> measure_beside_products();
+
+/// Cycles from the first's issue to the end of `products` wgmma in a row, 64 x `columns` x 16. For 9.0.
+struct ProductsTime {
+  int columns = 0;
+  std::string a;  ///< A's place
+  int warpgroups = 0, products = 0;
+  double cycles = 0;
+};
+std::vector<ProductsTime> measure_wgmma();
+
+}  // namespace attest::hardware

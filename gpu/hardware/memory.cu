@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <vector>
+
+#include "attest/hardware/device.h"
+#include "attest/hardware/memory.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr int kLineWords = 32, kSteps = 4096, kThreads = 512, kCtasAnSm = 2;
+constexpr std::int64_t kMiB = 1 << 20;
+
+__global__ void probe_smem_latency(long long* cycles, int* sink) {
+  __shared__ int next[1024];
+  for (int i = threadIdx.x; i < 1024; i += blockDim.x) next[i] = (i + 33) % 1024;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  int at = 0;
+  const long long began = clock64();
+  for (int i = 0; i < kSteps; ++i) at = next[at];
+  *cycles = clock64() - began;
+  *sink = at;
+}
+
+/// All lines, 2^n of them, in the order of a linear congruential generator of full period (Knuth: odd increment, a
+/// multiplier of 1 modulo 4).
+__global__ void write_ring(unsigned* data, unsigned lines) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x)
+    data[static_cast<std::int64_t>(i) * kLineWords] = (i * 1664525U + 1013904223U) & (lines - 1);
+}
+
+/// Follows a ring of lines, whose first words say which is next; the second of two walks is timed where `twice`.
+__global__ void probe_latency(const unsigned* lines, int steps, bool twice, long long* cycles, unsigned* sink) {
+  unsigned at = 0;
+  long long began = 0;
+  for (int walk = twice ? 0 : 1; walk < 2; ++walk) {
+    began = clock64();
+    for (int i = 0; i < steps; ++i) at = __ldcg(lines + static_cast<std::int64_t>(at) * kLineWords);
+  }
+  *cycles = clock64() - began;
+  *sink = at;
+}
+
+/// All of `bytes` by every round, a stretch of it by each CTA; the stretches move on so that no SM reads its own again.
+__global__ void __launch_bounds__(kThreads)
+    probe_read(const uint4* data, std::int64_t bytes, int rounds, unsigned* sink) {
+  const std::int64_t chunks = bytes / 16, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  unsigned mixed = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const std::int64_t first =
+        (blockIdx.x + round * 17) % gridDim.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
+#pragma unroll 8
+    for (std::int64_t i = first; i < chunks; i += stride) {
+      const uint4 x = __ldcg(data + i);
+      mixed ^= x.x ^ x.y ^ x.z ^ x.w;
+    }
+  }
+  if (mixed == 1) *sink = mixed;  // the data are zeros
+}
+
+__global__ void __launch_bounds__(1024) probe_smem_rate(long long* cycles, unsigned* sink) {
+  extern __shared__ uint4 shared[];
+  shared[threadIdx.x] = uint4{0, 0, 0, 0};
+  __syncthreads();
+  unsigned mixed = 0;
+  const long long began = clock64();
+#pragma unroll 16
+  for (int i = 0; i < 512; ++i) {
+    uint4 x;
+    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared + threadIdx.x))));
+    mixed ^= x.x ^ x.y ^ x.z ^ x.w;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) *cycles = clock64() - began;
+  if (mixed == 1) *sink = mixed;
+}
+
+double latency_of(std::int64_t bytes, bool twice) {
+  const auto lines = static_cast<unsigned>(bytes / (kLineWords * 4));
+  const DeviceArray<unsigned> data(static_cast<std::size_t>(lines) * kLineWords);
+  write_ring<<<1024, 256>>>(data.data(), lines);
+  check(cudaGetLastError());
+  const DeviceArray<std::uint8_t> other(256 * kMiB);  // zeroed now, which displaces the ring from L2
+  const DeviceArray<long long> cycles(1);
+  const DeviceArray<unsigned> sink(1);
+  const int steps = static_cast<int>(std::min(lines, 8U * kSteps));
+  probe_latency<<<1, 1>>>(data.data(), steps, twice, cycles.data(), sink.data());
+  check(cudaGetLastError());
+  return static_cast<double>(cycles.download()[0]) / steps;
+}
+
+double read_rate(std::int64_t bytes, int rounds) {
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  const DeviceArray<uint4> data(static_cast<std::size_t>(bytes / 16));
+  const DeviceArray<unsigned> sink(1);
+  cudaEvent_t began{}, ended{};
+  check(cudaEventCreate(&began));
+  check(cudaEventCreate(&ended));
+  std::vector<float> times;
+  for (int i = 0; i < 5; ++i) {
+    check(cudaEventRecord(began));
+    probe_read<<<kCtasAnSm * sms, kThreads>>>(data.data(), bytes, rounds, sink.data());
+    check(cudaGetLastError());
+    check(cudaEventRecord(ended));
+    check(cudaEventSynchronize(ended));
+    check(cudaEventElapsedTime(&times.emplace_back(), began, ended));
+  }
+  check(cudaEventDestroy(began));
+  check(cudaEventDestroy(ended));
+  std::sort(times.begin(), times.end());
+  return static_cast<double>(bytes) * rounds / (1e-3 * times[2]);
+}
+
+}  // namespace
+
+double smem_latency_cycles() {
+  const DeviceArray<long long> cycles(1);
+  const DeviceArray<int> sink(1);
+  probe_smem_latency<<<1, 32>>>(cycles.data(), sink.data());
+  check(cudaGetLastError());
+  return static_cast<double>(cycles.download()[0]) / kSteps;
+}
+
+double l2_latency_cycles() { return latency_of(4 * kMiB, true); }
+double dram_latency_cycles() { return latency_of(2048 * kMiB, false); }
+double l2_bytes_per_second() { return read_rate(8 * kMiB, 400); }
+double dram_bytes_per_second() { return read_rate(2048 * kMiB, 1); }
+
+double smem_bytes_per_clock() {
+  const DeviceArray<long long> cycles(1);
+  const DeviceArray<unsigned> sink(1);
+  for (int i = 0; i < 2; ++i) probe_smem_rate<<<1, 1024, 1024 * 16>>>(cycles.data(), sink.data());
+  check(cudaGetLastError());
+  return 512.0 * 1024 * 16 / static_cast<double>(cycles.download()[0]);
+}
+
+}  // namespace attest::hardware

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <variant>
 
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/simulator/calibration.h"
 #include "embedded.h"
 #include "json_reader.h"
 
@@ -81,6 +83,10 @@ constexpr Field fields[] = {
     {"scores_through_global_memory", &DeviceSpec::scores_through_global_memory, 0, 1, Field::cube_vector},
     {"launch_overhead_seconds", &DeviceSpec::launch_overhead_seconds, 0, 1, Field::both},
 };
+
+bool has(DeviceKind kind, const Field& f) {
+  return f.of == Field::both || (f.of == Field::gpu) == (kind == DeviceKind::gpu);
+}
 
 void read_field(const JsonReader& reader, const JsonReader::Json& json, const Field& field, DeviceSpec& device) {
   const JsonReader::Json& entry = reader.member(json, field.name, field.name);
@@ -172,9 +178,6 @@ DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
   device.name = reader.text(json, "name", "name");
   device.description = reader.text(json, "description", "description");
   device.kind = read_kind(reader, json);
-  const auto has = [&](const Field& f) {
-    return f.of == Field::both || (f.of == Field::gpu) == (device.kind == DeviceKind::gpu);
-  };
   const JsonReader::Json& entries = reader.member(json, "fields", "fields");
   if (!entries.is_object()) reader.refuse("fields", entries.dump(), "must be an object");
   for (const auto& item : entries.items()) {
@@ -182,17 +185,31 @@ DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
     const auto* known =
         std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.name == key; });
     if (known == std::end(fields)) reader.refuse(shown_name(key), "unknown field;", "remove it or correct its name");
-    if (!has(*known))
+    if (!has(device.kind, *known))
       reader.refuse(key, known->of == Field::gpu ? "a field of kind gpu;" : "a field of kind cube_vector;",
                     "this device is of the other kind");
   }
   for (const Field& field : fields)
-    if (has(field)) read_field(reader, entries, field, device);
+    if (has(device.kind, field)) read_field(reader, entries, field, device);
   if (device.kind == DeviceKind::gpu)
     check_gpu(reader, device);
   else
     check_cube_vector(reader, device);
   return device;
+}
+
+nlohmann::ordered_json to_json(const DeviceSpec& device) {
+  nlohmann::ordered_json json = {
+      {"schema", "attest/device/1"}, {"name", device.name}, {"description", device.description}};
+  if (device.kind == DeviceKind::cube_vector) json["kind"] = "cube_vector";
+  for (const Field& field : fields) {
+    if (!has(device.kind, field)) continue;
+    const FieldOrigin& origin = device.origin(field.name);
+    nlohmann::ordered_json& entry = json["fields"][std::string(field.name)];
+    std::visit([&](auto member) { entry["value"] = device.*member; }, field.member);
+    entry[origin.estimated ? "estimated" : "source"] = origin.text;
+  }
+  return json;
 }
 
 DeviceSpec load_device(const std::string& name_or_path) {

@@ -10,6 +10,7 @@ Command fuzz_command();
 Command predict_command();
 Command tune_command();
 Command measure_command();
+Command calibrate_command();
 Command reference_command();
 Command mutants_command();
 Command bench_command(const KernelByName& make_kernel);

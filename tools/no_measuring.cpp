@@ -1,6 +1,7 @@
 // A build without CUDA says so where counters are asked for.
 #include "attest/problem/error.h"
 #include "attest/problem/exit_code.h"
+#include "calibrating.h"
 #include "measuring.h"
 
 namespace attest::tools {
@@ -16,6 +17,7 @@ namespace {
 MeasuringGpu measuring_gpu() { refuse(); }
 std::optional<std::string> unmeasurable(const MeasuredCall& /*call*/) { refuse(); }
 void measure_with_cupti(std::vector<MeasuredCall>& /*calls*/, bool /*warm*/, bool /*progress*/) { refuse(); }
+Calibration calibrate_gpu() { refuse(); }
 int make_marked_calls(const std::string& /*file*/) { return exit_environment; }
 
 }  // namespace attest::tools

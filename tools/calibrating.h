@@ -1,0 +1,20 @@
+// What micro-benchmarks and the driver say of the GPU at hand, as fields of a device file. Throws EnvironmentError in a
+// build without CUDA and where there is no GPU.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "attest/simulator/calibration.h"
+
+namespace attest::tools {
+
+struct Calibration {
+  std::string gpu;  // as CUDA has it: "NVIDIA H200"
+  std::vector<CalibratedField> fields;
+  std::vector<std::string> missing;  // what could not be measured and why, a line each
+};
+
+/// Takes less than two minutes; a line a step on stderr.
+Calibration calibrate_gpu();
+
+}  // namespace attest::tools

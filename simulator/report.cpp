@@ -12,6 +12,7 @@
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
+#include "compiled_registers.h"
 #include "device_features.h"
 
 namespace attest {
@@ -132,7 +133,10 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
   const auto smem_bytes = static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u));
   for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
     for (const NamedPlan& named : plans)
-      if (named.name == name) return with_layout(named.make(c, smem_bytes), c);
+      if (named.name == name) {
+        const KernelPlan plan = with_layout(named.make(c, smem_bytes), c);
+        return named.make == attest_plan ? with_compiled_registers(plan, c, device) : plan;
+      }
   std::string known;
   for (const NamedPlan& named : named_plans) known += (known.empty() ? "" : ", ") + std::string(named.name);
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));

@@ -52,6 +52,7 @@ const CommandKeys command_keys[] = {
       "device"}},
     {{"tune", "--seqlen-q", "128", "--seqlen-k", "128", "--device", "a100", "--top", "2"},
      {"case", "device", "plans", "plans_that_fit", "walked_in_full", "why", "ranked", "others", "skipped"}},
+    {{"measure", "--panel", "--from", ATTEST_PANEL}, {"measured", "device", "errors", "calls"}},
     {{"reference", "--seqlen-q", "3", "--seqlen-k", "5", "--out", "truth"}, {"case", "inputs", "files"}},
     {{"audit", "--kernel", ATTEST_LISTING}, {"file", "functions"}},
     {{"bench", "--repeats", "1", "--seqlen-q", "8", "--seqlen-k", "8"}, {"kernel", "clock", "repeats", "rows"}},
@@ -108,8 +109,8 @@ TEST(Commands, HelpListsThemAll) {
   EXPECT_EQ(ran.exit_code, 0);
   std::set<std::string> tested;
   for (const CommandKeys& command : command_keys) tested.insert(command.arguments[0]);
-  // which want a GPU, and a folder of a night: nightly_command_test.cpp
-  tested.insert({"measure", "merge", "report"});
+  // which want a GPU, or a folder of a night: nightly_command_test.cpp
+  tested.insert({"calibrate", "measure", "merge", "report"});
   // "Subcommands:" lines are "  name   summary": every one of them has a row above.
   std::size_t at = ran.out.find("Subcommands:\n");
   ASSERT_NE(at, std::string::npos);

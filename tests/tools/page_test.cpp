@@ -194,20 +194,9 @@ TEST_F(Page, DrawsASweep) {
   EXPECT_EQ(pages, 12);
 }
 
-// As measured_from_csv reads it: a call of a kernel with a plan, one of the unfused path, one without a prediction.
-std::string counters_csv() {
-  const std::string columns =
-      "dram__bytes_read.sum,dram__bytes_write.sum,l1tex__m_xbar2l1tex_read_bytes.sum,memory_l1_wavefronts_shared,"
-      "sm__cycles_elapsed.max,gpu__time_duration.sum";
-  const std::string of_case = R"("{""nheads"":8,""seqlen_q"":1024,""seqlen_k"":1024,""headdim"":128}",0,f,)";
-  return "# NVIDIA H200 <b>\nmechanism,kernel,case,launch,function," + columns + "\nheads,sm80," + of_case +
-         "6000000,400000,20000000,3000000,70000,40000\nunfused,unfused," + of_case +
-         "9000000,30000000,90000000,9000000,200000,110000\nodd,theirs," + of_case + "6000000,1,2,3,4,5\n";
-}
-
+// A call of a kernel with a plan, one of the unfused path, one without a prediction.
 TEST_F(Page, DrawsCountersBesideThePrediction) {
-  folder.write("panel.csv", counters_csv());
-  make("measure", "panel.html", words("--panel --from panel.csv"));
+  make("measure", "panel.html", {"--panel", "--from", ATTEST_PANEL});
   for (const json& page : seen(folder, {"panel.html"})) {
     SCOPED_TRACE(fmt::format("{} px", page["width"].get<int>()));
     expect_whole(page);

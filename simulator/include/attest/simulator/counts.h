@@ -12,7 +12,7 @@ namespace attest {
 /// Times shared memory's 32 banks of 4 bytes are read or written for one warp instruction: lanes go in groups whose
 /// bytes fill a wavefront (8 lanes of 16 bytes, 16 of 8, 32 of 4 or fewer); a group takes as many wavefronts as the
 /// bank with the most distinct words; the same word is free. Two groups of a load are one where each two lanes of 16
-/// bytes, or four of 8, read the same 16. Equal to an H200's counter for 534 patterns (docs/results/h200-banks.md).
+/// bytes, or four of 8, read the same 16. Equal to an H200's counter in every pattern of docs/results/h200-banks.md.
 int wavefronts(const SharedAccess& access);
 /// Wavefronts if no two lanes met in a bank.
 int ideal_wavefronts(const SharedAccess& access);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 namespace attest {
 namespace {
@@ -63,8 +64,9 @@ struct CountingSink {
   Counts& counts;
   const GlobalLayout& layout;
   bool guarded;
-  SharedAccess copy{};  // whose global side comes next
-  int last_copy = 0;    // its wavefronts by its places in shared memory; 0: there is none
+  SharedAccess copy{};            // whose global side comes next
+  std::set<std::int64_t> read{};  // sectors, of narrow reads
+  int last_copy = 0;              // its wavefronts by its places in shared memory; 0: there is none
 
   void shared(const SharedAccess& a) {
     const int n = wavefronts(a), ideal = ideal_wavefronts(a);
@@ -82,12 +84,23 @@ struct CountingSink {
   void global(const GlobalAccess& a) {
     const auto x = static_cast<std::size_t>(a.operand);
     counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
-    const CopyCost cost = cost_of(a);
+    CopyCost cost = cost_of(a);
+    // what is narrower than 16 bytes goes through L1, which has the sectors that the step has read before
+    if (!a.write && a.bytes < 16) cost.sectors = unread_sectors(a);
     counts.global_sectors[x] += cost.sectors;
     const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
     counts.smem_wavefronts += more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     last_copy = 0;
+  }
+  int unread_sectors(const GlobalAccess& a) {
+    int n = 0;
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      if ((a.active >> lane & 1) == 0) continue;
+      const std::int64_t first = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
+      for (const std::int64_t byte : {first, first + a.bytes - 1}) n += read.insert(byte / 32).second ? 1 : 0;
+    }
+    return n;
   }
   CopyCost cost_of(const GlobalAccess& a) const {
     if (last_copy == 0) return {units(a, 32, layout), 0};
@@ -129,45 +142,6 @@ int wavefronts(const SharedAccess& access) {
     first += twice ? lanes : 0;
   }
   return total;
-}
-
-CopyCost copy_cost(std::span<const CopiedChunk> lanes) {
-  struct Piece {  // what one request brings
-    std::int64_t sector;
-    std::uint32_t to, shift;
-    unsigned halves;
-    bool moves_with(const Piece& p) const {
-      return sector / 4 == p.sector / 4 && to / 4 == p.to / 4 && shift == p.shift && halves == p.halves;
-    }
-  };
-  std::array<Piece, 32> pieces;
-  std::array<std::uint32_t, 32> places;
-  std::size_t n = 0, distinct = 0;
-  for (const CopiedChunk& lane : lanes) {
-    const std::int64_t from = lane.global / 16;
-    const std::uint32_t to = lane.shared / 16;
-    if (std::find(places.begin(), places.begin() + distinct, to) != places.begin() + distinct) continue;
-    places[distinct++] = to;
-    const Piece piece{from / 2, to / 2, (static_cast<std::uint32_t>(from) ^ to) & 3, 1u << (from & 1)};
-    const auto same = std::find_if(pieces.begin(), pieces.begin() + n, [&](const Piece& p) {
-      return p.sector == piece.sector && p.to == piece.to && p.shift == piece.shift;
-    });
-    if (same == pieces.begin() + n)
-      pieces[n++] = piece;
-    else
-      same->halves |= piece.halves;
-  }
-  CopyCost cost{static_cast<int>(n), 0};
-  // a wavefront for each kind of piece and each time that its fullest sector is asked for
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto alike = [&](const Piece& p) { return p.moves_with(pieces[i]); };
-    if (std::any_of(pieces.begin(), pieces.begin() + i, alike)) continue;
-    std::array<int, 4> times{};
-    for (std::size_t j = i; j < n; ++j)
-      if (alike(pieces[j])) ++times[static_cast<std::size_t>(pieces[j].sector & 3)];
-    cost.wavefronts += *std::max_element(times.begin(), times.end());
-  }
-  return cost;
 }
 
 int ideal_wavefronts(const SharedAccess& access) { return (std::popcount(access.active) * access.bytes + 127) / 128; }

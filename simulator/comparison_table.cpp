@@ -54,12 +54,12 @@ std::string to_table(const Comparison& comparison) {
 }
 
 std::string to_table(const std::vector<Comparison>& comparisons) {
-  std::string text = fmt::format("{:<9}{:<52}", "predicted over measured", "").substr(0, 61);
+  std::string text = fmt::format("{:<17}{:<44}", "predicted over measured", "").substr(0, 61);
   for (const auto& [name, title] : columns) text += fmt::format("{:>11}", title);
   text += "\n";
   for (const Comparison& comparison : comparisons) {
     const std::string words = fmt::format("{}, {}", comparison.call.kernel, case_words(comparison.call.c));
-    text += fmt::format("{:<9}{:<52}", comparison.call.mechanism, words.substr(0, 51));
+    text += fmt::format("{:<17}{:<44}", comparison.call.mechanism, words.substr(0, 43));
     for (const auto& [name, title] : columns) text += fmt::format("{:>11}", ratio_text(figure_of(comparison, name)));
     text += "\n";
   }

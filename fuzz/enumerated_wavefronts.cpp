@@ -56,29 +56,36 @@ struct EnumeratingSink {
     found.ideal += (bytes + 127) / 128;
     if (a.kind == SharedAccess::Kind::fill_async) of_last_copy = wavefronts, last_copy = a;
   }
-  /// A narrow cp.async takes a wavefront for each 128-byte line of memory that it reads, if those are more. One of 16
-  /// bytes a lane takes one for all sectors that go from one line to one line of shared memory in the same way.
+  /// A narrow cp.async takes a wavefront for each stretch of memory that it reads, if those are more. One of 16 bytes a
+  /// lane takes one for all sectors that go from one line to one line of shared memory in the same way, and as many as
+  /// a store does for the zeros in place of what is not there.
   void global(const GlobalAccess& a) {
     if (of_last_copy == 0) return;
     const auto x = static_cast<std::size_t>(a.operand);
-    std::set<std::int64_t> lines;
     std::map<std::vector<std::int64_t>, int> pieces;  // by sector, place and shift of halves: which halves
+    std::int64_t stretches = 0, before = -1, zeros = 0;
     for (std::size_t lane = 0; lane < 32; ++lane) {
       if ((a.active >> lane & 1) == 0) continue;
       const std::int64_t pack = a.operand == Operand::q || a.operand == Operand::o ? head.packed_heads : 1;
       const std::int64_t first = head.row0[x] + a.row[lane] / pack * head.row_stride[x] +
                                  a.row[lane] % pack * head.head_stride[x] + a.byte[lane];
-      for (std::int64_t byte = first; byte < first + a.bytes; ++byte) lines.insert(byte >> 7);
+      stretches += first == before ? 0 : 1;
+      before = first + a.bytes;
       const std::int64_t to = last_copy.address[lane];
       pieces[{first >> 5, to >> 5, (first ^ to) >> 4 & 3}] |= 1 << (first >> 4 & 1);
     }
     std::set<std::vector<std::int64_t>> moves;  // no sector goes to two places here
     for (const auto& [piece, halves] : pieces) moves.insert({piece[0] >> 2, piece[1] >> 2, piece[2], halves});
-    const auto wide = static_cast<std::int64_t>(moves.size());
-    if (a.bytes != 16)
-      found.wavefronts += std::max<std::int64_t>(0, static_cast<std::int64_t>(lines.size()) - of_last_copy);
-    else
-      found.wavefronts += (a.active == last_copy.active ? wide : std::max(wide, of_last_copy)) - of_last_copy;
+    for (std::size_t turn = 0; turn < 32; turn += 8) {
+      std::map<std::uint32_t, int> chunks;  // of a line of shared memory: how many zeros
+      int fullest = 0;
+      for (std::size_t lane = turn; lane < turn + 8; ++lane)
+        if (((last_copy.active & ~a.active) >> lane & 1) != 0)
+          fullest = std::max(fullest, ++chunks[last_copy.address[lane] >> 4 & 7]);
+      zeros += fullest;
+    }
+    const std::int64_t wide = static_cast<std::int64_t>(moves.size()) + zeros;
+    found.wavefronts += (a.bytes == 16 ? wide : std::max(stretches, of_last_copy)) - of_last_copy;
     of_last_copy = 0;
   }
   void bulk_row(Operand, int, int, bool) {}

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "grid.h"
@@ -67,19 +66,6 @@ class ShapeCounter {
  public:
   ShapeCounter(const KernelPlan& plan, const GlobalLayout& layout) : plan_(plan), counter_(plan, layout) {}
 
-  /// By how much guarded_copies_by_place is less for a tile that is masked: with one slot V's copy is of the tile
-  /// itself, which may then lack rows.
-  std::int64_t guarded_of_masked_tile() {
-    if (plan_.stages > 1 || plan_.producer_warps > 0) return 0;
-    if (!of_values_) {
-      Program one = record(plan_, unmasked(plan_, {1, 0, plan_.tile_m}, 1));
-      for (std::vector<Step>& warp : one.warps)
-        std::erase_if(warp, [](const Step& s) { return !s.guarded || s.operand != Operand::v; });
-      of_values_ = counter_.count(one).guarded_copies_by_place;
-    }
-    return *of_values_;
-  }
-
   Counts count(const CtaShape& s) {
     const int direct = 2 * plan_.stages + 2;  // the pipeline's start and end, and a period between them
     if (s.key_tiles <= direct + plan_.stages) return recorded(s);
@@ -104,7 +90,6 @@ class ShapeCounter {
   const KernelPlan& plan_;
   Counter counter_;
   std::map<CtaShape, Counts> seen_;
-  std::optional<std::int64_t> of_values_;
 };
 
 /// Where the rows of a head start within a line, by operand, and how many heads of a class of lengths start there.
@@ -157,10 +142,7 @@ Counts count_case(const Case& c, const KernelPlan& plan) {
       ShapeCounter& counter = counters.try_emplace(base, plan, layout).first->second;
       for (const auto& [shape, alike] : shapes) {
         Counts counts = counter.count(shape) * (alike.ctas * heads);
-        // an unmasked CTA stood for these
-        const std::int64_t masked = alike.masked_key_tiles * heads;
-        counts.guarded_copies_by_place -= (masked - counts.masked_key_tiles) * counter.guarded_of_masked_tile();
-        counts.masked_key_tiles = masked;
+        counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these
         total += counts;
       }
     }

@@ -59,7 +59,7 @@ constexpr Figure figures[] = {
      "as sm_write_bytes: stores do not merge", [](const R& r) -> Value { return r.sm_write_bytes; }, nullptr},
     {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, "", nullptr, nullptr},
     {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, program,
-     [](const R& r) -> Value { return r.smem_wavefronts_counted; }, nullptr},
+     [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
     {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, program,
      [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
     {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,

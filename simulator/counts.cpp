@@ -63,7 +63,6 @@ int units(const GlobalAccess& a, std::int64_t unit_bytes, const GlobalLayout& la
 struct CountingSink {
   Counts& counts;
   const GlobalLayout& layout;
-  bool guarded;
   SharedAccess copy{};            // whose global side comes next
   std::set<std::int64_t> read{};  // sectors, of narrow reads
   int last_copy = 0;              // its wavefronts by its places in shared memory; 0: there is none
@@ -76,8 +75,6 @@ struct CountingSink {
     counts.wavefronts_by_kind[static_cast<std::size_t>(a.kind)] += n;
     counts.ideal_by_kind[static_cast<std::size_t>(a.kind)] += ideal;
     last_copy = a.kind == SharedAccess::Kind::fill_async ? n : 0;
-    counts.copies_by_place += last_copy;
-    if (guarded) counts.guarded_copies_by_place += last_copy;
     if (last_copy != 0) copy = a;
     counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
   }
@@ -103,16 +100,22 @@ struct CountingSink {
     return n;
   }
   CopyCost cost_of(const GlobalAccess& a) const {
-    if (last_copy == 0) return {units(a, 32, layout), 0};
-    // narrower copies go through L1's lines, and zeros are written as stores are
-    if (copy.bytes != 16) return {units(a, 32, layout), std::max(last_copy, units(a, 128, layout))};
+    const int sectors = units(a, 32, layout);
+    if (last_copy == 0) return {sectors, 0};
     std::array<CopiedChunk, 32> lanes;
     std::size_t n = 0;
-    for (std::size_t lane = 0; lane < 32; ++lane)
-      if ((a.active >> lane & 1) != 0)
-        lanes[n++] = {layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane], copy.address[lane]};
+    int runs = 0;  // of lanes whose bytes follow each other
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      if ((a.active >> lane & 1) == 0) continue;
+      const std::int64_t from = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
+      runs += n == 0 || lanes[n - 1].global + a.bytes != from;
+      lanes[n++] = {from, copy.address[lane]};
+    }
+    if (copy.bytes != 16) return {sectors, std::max(last_copy, runs)};
     CopyCost cost = copy_cost({lanes.data(), n});
-    if (a.active != copy.active) cost.wavefronts = std::max(cost.wavefronts, last_copy);
+    SharedAccess zeros = copy;  // which are written as by stores
+    zeros.active &= ~a.active;
+    cost.wavefronts += wavefronts(zeros);
     return cost;
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
@@ -146,18 +149,11 @@ int wavefronts(const SharedAccess& access) {
 
 int ideal_wavefronts(const SharedAccess& access) { return (std::popcount(access.active) * access.bytes + 127) / 128; }
 
-std::int64_t Counts::counted_wavefronts(bool guarded) const {
-  return smem_wavefronts - wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] +
-         copies_by_place - (guarded ? guarded_copies_by_place : 0);
-}
-
 Counts& Counts::operator+=(const Counts& other) {
   smem_wavefronts += other.smem_wavefronts;
   smem_wavefronts_ideal += other.smem_wavefronts_ideal;
   add(wavefronts_by_kind, other.wavefronts_by_kind);
   add(ideal_by_kind, other.ideal_by_kind);
-  copies_by_place += other.copies_by_place;
-  guarded_copies_by_place += other.guarded_copies_by_place;
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
   lse_bytes += other.lse_bytes;
@@ -177,8 +173,6 @@ Counts operator*(Counts counts, std::int64_t times) {
   };
   counts.smem_wavefronts *= times;
   counts.smem_wavefronts_ideal *= times;
-  counts.copies_by_place *= times;
-  counts.guarded_copies_by_place *= times;
   scale(counts.wavefronts_by_kind);
   scale(counts.ideal_by_kind);
   scale(counts.global_bytes);
@@ -204,11 +198,10 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
   const auto residue = static_cast<std::uint64_t>(layout_.row(x, row0) & 127);
   const std::uint64_t key = static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operand) << 4 |
                             static_cast<std::uint64_t>(warp) << 6 | static_cast<std::uint64_t>(step.slot) << 11 |
-                            static_cast<std::uint64_t>(valid) << 16 | residue << 32 |
-                            static_cast<std::uint64_t>(step.guarded) << 40;
+                            static_cast<std::uint64_t>(valid) << 16 | residue << 32;
   const auto [at, is_new] = seen_.try_emplace(key);
   if (is_new) {
-    CountingSink sink{at->second, layout_, step.guarded};
+    CountingSink sink{at->second, layout_};
     if (plan_.producer_warps == 0)
       expand(plan_, work, step, warp, sink);
     else

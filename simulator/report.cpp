@@ -207,8 +207,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
   r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);
   r.smem_wavefronts_ideal = static_cast<double>(counts.smem_wavefronts_ideal);
-  // pages take another path through gpu/sm80's copies, which has branches
-  r.smem_wavefronts_counted = static_cast<double>(counts.counted_wavefronts(c.layout.page_size == 0));
   r.exp_count = static_cast<double>(counts.exponentials);
   r.flops = flops_of_pairs(p, visible_pairs(p));
   r.flops_unmasked = flops_of_pairs(p, all_pairs(p));

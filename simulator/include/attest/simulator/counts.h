@@ -36,9 +36,6 @@ struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
   // Index: SharedAccess::Kind. The totals leave TMA's out, as the hardware's counter does.
   std::array<std::int64_t, SharedAccess::num_kinds> wavefronts_by_kind{}, ideal_by_kind{};
-  // Of cp.async, by their places in shared memory alone: what the counter knows of copies that may write zeros. And of
-  // those the ones of copy_whole().
-  std::int64_t copies_by_place = 0, guarded_copies_by_place = 0;
   std::array<std::int64_t, 4> global_bytes{};    // by operand: bytes asked for (Q, K, V) or written (O)
   std::array<std::int64_t, 4> global_sectors{};  // of 32 bytes, that each warp instruction asks for
   std::int64_t lse_bytes = 0;
@@ -48,10 +45,6 @@ struct Counts {
   std::int64_t copies = 0;        // warp instructions that fill shared memory
   std::int64_t barriers = 0;      // a warp
   std::int64_t key_tiles = 0, masked_key_tiles = 0;
-
-  /// smem_wavefronts as memory_l1_wavefronts_shared shows them of a kernel whose cp.async may write zeros (they say how
-  /// many bytes to read), with copy_whole()'s under a predicate or not: it sees nothing of the latter.
-  std::int64_t counted_wavefronts(bool guarded) const;
 
   Counts& operator+=(const Counts& other);
   friend Counts operator*(Counts counts, std::int64_t times);

@@ -38,8 +38,7 @@ struct Step {
   };
   Kind kind;
   Operand operand = Operand::q;
-  bool first = false;    // softmax: nothing came before
-  bool guarded = false;  // copy: of copy_whole()
+  bool first = false;  // softmax: nothing came before
   std::int16_t slot =
       0;  // copy, acquire, await, release, scores, output; wait: groups that may be in flight; add_partial: the split
   std::int32_t tile = 0;
@@ -77,9 +76,7 @@ class Recorder {
          .limit = limit});
   }
   void copy_whole(bool there, Operand x, int slot, int tile, int row0, int limit) {
-    if (!there) return;
-    copy(x, slot, tile, row0, limit);
-    steps_.back().guarded = true;
+    if (there) copy(x, slot, tile, row0, limit);
   }
   void commit() { put({.kind = Step::Kind::commit}); }
   void wait(int pending) { put({.kind = Step::Kind::wait, .slot = static_cast<std::int16_t>(pending)}); }

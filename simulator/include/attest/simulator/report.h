@@ -40,8 +40,7 @@ struct SimulationReport {
   double sm_read_bytes = 0, sm_write_bytes = 0;  // at the SM's side; spill stores are in the writes
   double l2_read_bytes = 0;                      // at L2's side, after requests of neighbours have merged
   double smem_wavefronts = 0, smem_wavefronts_ideal = 0;
-  double smem_wavefronts_counted = 0;  // what the hardware's counter shows if the kernel is gpu/sm80
-  int smem_bytes_per_cta = 0;          // with what the system reserves
+  int smem_bytes_per_cta = 0;  // with what the system reserves
   int registers_per_thread = 0;
   int spill_bytes_per_thread = 0;   // stored in each key tile
   int parked_bytes_per_thread = 0;  // stored once a CTA

@@ -12,10 +12,11 @@
 
 namespace attest {
 
-DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms) {
+DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms, std::int64_t dram_bytes) {
   DeviceSpec best;
   const auto distance = [&](const DeviceSpec& d) {
-    return std::tuple(std::abs(d.compute_capability - compute_capability), std::abs(d.num_sms - num_sms));
+    return std::tuple(std::abs(d.compute_capability - compute_capability), std::abs(d.num_sms - num_sms),
+                      std::abs(d.dram_bytes - dram_bytes));
   };
   for (const std::string& name : device_names()) {
     const DeviceSpec device = load_device(name);

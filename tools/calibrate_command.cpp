@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,12 @@ ExitCode run(const Flags& flags) {
   const auto out = output_file(flags, "--out");
   if (out) results.refuse_same_file("out", out->path());
   const Calibration measured = calibrate_gpu();
-  std::int64_t compute_capability = 0, num_sms = 0;
-  for (const CalibratedField& field : measured.fields) {
-    if (field.name == "compute_capability") compute_capability = static_cast<std::int64_t>(field.value);
-    if (field.name == "num_sms") num_sms = static_cast<std::int64_t>(field.value);
-  }
-  const DeviceSpec nearest = nearest_device(compute_capability, num_sms);
+  const auto whole = [&](std::string_view name) {
+    for (const CalibratedField& field : measured.fields)
+      if (field.name == name) return static_cast<std::int64_t>(field.value);
+    throw std::logic_error(std::string("nobody asked for ") + std::string(name));
+  };
+  const DeviceSpec nearest = nearest_device(whole("compute_capability"), whole("num_sms"), whole("dram_bytes"));
   const nlohmann::ordered_json device =
       calibrated_device(flags.text("--name").value_or("this-gpu"), measured.gpu, measured.fields, nearest);
   const nlohmann::ordered_json known = to_json(nearest);

@@ -99,7 +99,7 @@ class Calibrator {
     asked("smem_reserved_bytes_per_cta", attribute(cudaDevAttrReservedSharedMemoryPerBlock),
           "cudaDevAttrReservedSharedMemoryPerBlock");
     asked("l2_bytes", static_cast<double>(limits.l2_bytes), "cudaDevAttrL2CacheSize");
-    asked("dram_bytes", static_cast<double>(limits.memory_bytes), "cudaMemGetInfo, all of it");
+    asked("dram_bytes", static_cast<double>(limits.memory_bytes), "the memory that CUDA reports");
   }
 
   void measure_memory() {

@@ -7,7 +7,7 @@
 namespace attest::hardware {
 namespace {
 
-constexpr int kLineWords = 32, kSteps = 4096, kThreads = 512, kCtasAnSm = 2;
+constexpr int kLineWords = 32, kSteps = 4096, kThreads = 512, kCtasAnSm = 2, kInFlight = 8;
 constexpr std::int64_t kMiB = 1 << 20;
 
 __global__ void probe_smem_latency(long long* cycles, int* sink) {
@@ -49,10 +49,12 @@ __global__ void __launch_bounds__(kThreads)
   for (int round = 0; round < rounds; ++round) {
     const std::int64_t first =
         (blockIdx.x + round * 17) % gridDim.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
-#pragma unroll 8
-    for (std::int64_t i = first; i < chunks; i += stride) {
-      const uint4 x = __ldcg(data + i);
-      mixed ^= x.x ^ x.y ^ x.z ^ x.w;
+    for (std::int64_t i = first; i < chunks; i += kInFlight * stride) {
+      uint4 x[kInFlight];
+#pragma unroll
+      for (int j = 0; j < kInFlight; ++j) x[j] = i + j * stride < chunks ? __ldcg(data + i + j * stride) : uint4{};
+#pragma unroll
+      for (int j = 0; j < kInFlight; ++j) mixed ^= x[j].x ^ x[j].y ^ x[j].z ^ x[j].w;
     }
   }
   if (mixed == 1) *sink = mixed;  // the data are zeros

@@ -21,11 +21,14 @@ TEST(Calibration, EveryDeviceIsWhatItsTextSays) {
   }
 }
 
-TEST(Calibration, TheNearestDeviceHasTheArchitectureThenTheSize) {
-  EXPECT_EQ(nearest_device(80, 108).name, "a100");
-  EXPECT_EQ(nearest_device(89, 76).name, "rtx4090");
-  EXPECT_EQ(nearest_device(86, 84).name, "rtx3090");
-  EXPECT_EQ(nearest_device(100, 148).name, "b200");
+TEST(Calibration, TheNearestDeviceHasTheArchitectureThenTheSizeThenTheMemory) {
+  constexpr std::int64_t gb = 1'000'000'000;
+  EXPECT_EQ(nearest_device(80, 108, 85 * gb).name, "a100");
+  EXPECT_EQ(nearest_device(89, 76, 16 * gb).name, "rtx4090");
+  EXPECT_EQ(nearest_device(86, 84, 24 * gb).name, "rtx3090");
+  EXPECT_EQ(nearest_device(100, 148, 180 * gb).name, "b200");
+  EXPECT_EQ(nearest_device(90, 132, 85 * gb).name, "h100");
+  EXPECT_EQ(nearest_device(90, 132, 150 * gb).name, "h200");
 }
 
 TEST(Calibration, WhatWasMeasuredIsASourceAndTheRestAnEstimate) {

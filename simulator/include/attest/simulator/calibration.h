@@ -21,8 +21,8 @@ struct CalibratedField {
 };
 
 /// Of the devices that travel in the program the one whose compute capability is nearest, then the one whose number of
-/// SMs is; of kind gpu.
-DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms);
+/// SMs is, then whose memory is; of kind gpu.
+DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms, std::int64_t dram_bytes);
 
 /// The text of a device file: `fields`, and what they lack as `nearest` has it, marked as an estimate. Throws
 /// InvalidInput naming the field for a value that no device can have.

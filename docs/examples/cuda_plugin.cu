@@ -64,8 +64,8 @@ __global__ void attend(Launch l) {
   const float share = max_score == -INFINITY ? 0 : expf(max_score - of_row);
   const float total = sum_of_warp(sum * share);
   for (int d = 0; d < l.headdim_v; ++d) {
-    const float value = sum_of_warp(share == 0 ? 0 : o[d] * share);
-    if (lane == 0) row(l.o, b, i, h)[d] = __float2half(total == 0 ? 0 : value / total);
+    const float value = sum_of_warp(o[d] * share);  // NaN where a weight of 0 met an infinite V, and 0 times that
+    if (lane == 0) row(l.o, b, i, h)[d] = __float2half(total == 0 ? value : value / total);
   }
   if (lane == 0)
     static_cast<float*>(l.lse.data)[b * l.lse.strides[0] + h * l.lse.strides[1] + i * l.lse.strides[2]] =

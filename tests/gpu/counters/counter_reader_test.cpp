@@ -1,10 +1,10 @@
 // Counters on the GPU at hand, against what must be so of any call; without one, that it is said.
 #include "attest/counters/counter_reader.h"
-#include "attest/counters/device_call.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attest/counters/device_call.h"
 #include "attest/gpu/unfused.h"
 #include "attest/problem/error.h"
 #include "attest/sm80/sm80_forward.h"

@@ -20,19 +20,30 @@ struct HeadBytes {
 };
 
 /// Words of 4 bytes are in bank word % 32. Lanes take turns as 128 bytes allow, in their order; a turn takes as many
-/// wavefronts as the fullest bank has different words. TMA's own writes are not counted by the hardware.
+/// wavefronts as the fullest bank has different words. Two turns of loads are one where each 32 bytes of lanes read a
+/// single 16 bytes of memory. TMA's own writes are not counted by the hardware.
 struct EnumeratingSink {
   const HeadBytes& head;
   EnumeratedWavefronts found;
   std::int64_t of_last_copy = 0;
   SharedAccess last_copy{};
 
+  static bool reads_half_of_its_lanes(const SharedAccess& a, int begin, int end) {
+    if (a.kind != SharedAccess::Kind::load_word && a.kind != SharedAccess::Kind::load_staged) return false;
+    std::map<int, std::set<std::uint32_t>> chunks;
+    for (int lane = begin; lane < end; ++lane)
+      if ((a.active >> lane & 1) != 0)
+        chunks[lane * a.bytes / 32].insert(a.address[static_cast<std::size_t>(lane)] / 16);
+    return std::all_of(chunks.begin(), chunks.end(), [](const auto& of) { return of.second.size() == 1; });
+  }
   void shared(const SharedAccess& a) {
     of_last_copy = 0;
     if (a.kind == SharedAccess::Kind::fill_bulk) return;
-    const int lanes_a_turn = std::min(32, 128 / a.bytes);
     std::int64_t wavefronts = 0, bytes = 0;
-    for (int turn = 0; turn < 32; turn += lanes_a_turn) {
+    for (int turn = 0, lanes_a_turn = 0; turn < 32; turn += lanes_a_turn) {
+      lanes_a_turn = std::min(32, 128 / a.bytes);
+      if (a.bytes >= 8 && turn % (2 * lanes_a_turn) == 0 && reads_half_of_its_lanes(a, turn, turn + 2 * lanes_a_turn))
+        lanes_a_turn *= 2;
       std::array<std::vector<std::uint32_t>, 32> words_of_bank;
       for (int lane = turn; lane < turn + lanes_a_turn; ++lane) {
         if ((a.active >> lane & 1) == 0) continue;

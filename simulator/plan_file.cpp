@@ -98,8 +98,7 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
         reader.refuse(granule, fmt::format("{}", bytes), sentence.substr(name.size() + 1));
     const PlanField* field = field_named(name);
     if (field == nullptr) reader.refuse("plan", "the plan", fmt::format("cannot exist: {}", sentence));
-    const Json value = plan_value(plan, *field);
-    reader.refuse(name, value.is_string() ? value.get<std::string>() : value.dump(), sentence.substr(name.size() + 1));
+    reader.refuse(name, plan_text(plan, *field), sentence.substr(name.size() + 1));
   }
   if (plan.known_registers == 0)
     for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
@@ -126,10 +125,10 @@ KernelPlan defaults(const Case& c) {
 }
 
 /// "FIELD=VALUE" as the member of a file it stands for: what is no JSON is a word.
-std::pair<std::string, Json> assignment(const std::string& text) {
+std::pair<std::string, Json> assignment(std::string_view flag, const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw InvalidInput("set", fmt::format("'{}'", text.substr(0, 60)), "is not FIELD=VALUE");
+    throw InvalidInput(flag, fmt::format("'{}'", text.substr(0, 60)), "is not FIELD=VALUE");
   const std::string value = text.substr(equals + 1);
   Json json = Json::parse(value, nullptr, false);
   if (json.is_discarded() || json.is_structured()) json = value.substr(0, 60);
@@ -140,6 +139,19 @@ std::string known_fields() {
   std::string names;
   for (const PlanField& field : plan_fields()) names += fmt::format("{}{}", names.empty() ? "" : ", ", field.name);
   return names;
+}
+
+/// All of them as an object that a file could hold: known fields, each once.
+Json assigned(std::string_view flag, std::span<const std::string> assignments) {
+  Json object = Json::object();
+  for (const std::string& text : assignments) {
+    const auto [name, value] = assignment(flag, text);
+    if (field_named(name) == nullptr)
+      throw InvalidInput(flag, fmt::format("'{}'", name.substr(0, 60)), fmt::format("is none of {}", known_fields()));
+    if (object.contains(name)) JsonReader(fmt::format("--{}", flag)).refuse(name, "set twice;", "must be set once");
+    object[name] = value;
+  }
+  return object;
 }
 
 }  // namespace
@@ -188,17 +200,30 @@ void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignmen
                      const DeviceSpec& device) {
   if (assignments.empty()) return;
   const JsonReader reader("--set");
-  Json object = Json::object();
-  for (const std::string& text : assignments) {
-    const auto [name, value] = assignment(text);
-    if (field_named(name) == nullptr)
-      throw InvalidInput("set", fmt::format("'{}'", name.substr(0, 60)), fmt::format("is none of {}", known_fields()));
-    if (object.contains(name)) reader.refuse(name, "set twice;", "must be set once");
-    object[name] = value;
+  const Json object = assigned("set", assignments);
+  for (const auto& [name, value] : object.items())
     plan.name += fmt::format(" {}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
-  }
   plan.plan = with_fields(reader, object, plan.plan, c, true);
   check(reader, plan.plan, device);
+}
+
+std::string plan_text(const KernelPlan& plan, const PlanField& field) {
+  const Json value = plan_value(plan, field);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::vector<PlanCondition> plan_conditions(std::string_view flag, std::span<const std::string> assignments) {
+  const std::string where = fmt::format("--{}", flag);
+  const JsonReader reader(where);
+  const Json object = assigned(flag, assignments);
+  std::vector<PlanCondition> conditions;
+  KernelPlan wanted;
+  for (const auto& [name, value] : object.items()) {
+    const PlanField& field = *field_named(name);
+    std::visit(Assign{reader, field, object, wanted}, field.member);
+    conditions.push_back({&field, plan_text(wanted, field)});
+  }
+  return conditions;
 }
 
 }  // namespace attest

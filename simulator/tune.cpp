@@ -13,14 +13,22 @@
 namespace attest {
 namespace {
 
+constexpr std::string_view not_asked_for = "not asked for";
+
 /// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
-SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device) {
+SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device, const TuneOptions& options) {
   SkippedPlan skipped{plan, "", ""};
   if (const char* why = plan.plan.invalid(); why != nullptr) {
     skipped.reason = "cannot exist";
     skipped.detail = why;
     return skipped;
   }
+  for (const PlanCondition& asked : options.where)
+    if (const std::string value = plan_text(plan.plan, *asked.field); value != asked.value) {
+      skipped.reason = not_asked_for;
+      skipped.detail = fmt::format("{} {} is not {}", asked.field->name, value, asked.value);
+      return skipped;
+    }
   if (const auto lacking = lacking_feature(plan.plan, device)) {
     skipped.reason = lacking->reason;
     skipped.detail = fmt::format("{} {} {}", lacking->field, lacking->value, lacking->limit);
@@ -54,7 +62,7 @@ auto simplicity(const TunedPlan& t) {
 }
 
 void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& options, TuneResult& result) {
-  SkippedPlan skipped = refusal(plan, result.device);
+  SkippedPlan skipped = refusal(plan, result.device, options);
   if (skipped.reason.empty()) {
     TileWalkOptions effort;
     effort.max_events = options.rough_events;
@@ -88,10 +96,14 @@ TuneResult tune(const Case& c, const DeviceSpec& device, const TuneOptions& opti
   for (const NamedPlan& named : named_plans)
     try_roughly({std::string(named.name), plan_named(named.name, c, device)}, true, options, result);
   for (const DescribedPlan& plan : plan_space(c, device)) try_roughly(plan, false, options, result);
-  if (result.ranked.empty())
+  if (result.ranked.empty()) {
+    // of all that is wrong, what is wrong with a plan that was asked for
+    const auto asked = std::find_if(result.skipped.begin(), result.skipped.end(),
+                                    [](const SkippedPlan& plan) { return plan.reason != not_asked_for; });
     throw InvalidInput("device", device.name,
-                       fmt::format("takes none of {} plans; the first: {}", result.skipped.size(),
-                                   result.skipped.empty() ? "" : result.skipped.front().detail));
+                       fmt::format("takes none of {} plans; {}", result.skipped.size(),
+                                   (asked == result.skipped.end() ? result.skipped.front() : *asked).detail));
+  }
   std::sort(result.ranked.begin(), result.ranked.end(), faster);
   int left = std::max(2, options.full);
   for (TunedPlan& plan : result.ranked) {

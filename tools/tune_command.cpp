@@ -30,6 +30,7 @@ ExitCode run(const Flags& flags) {
   const DeviceSpec device = read_device(flags);
   TuneOptions options;
   options.full = std::max(options.full, top);
+  options.where = plan_conditions("where", flags.texts("--where"));
   const TuneResult result = tune(c, device, options);
   std::vector<OutputFile::Staged> files;
   if (html) files.push_back(html->stage(html_tune(result, top)));
@@ -42,10 +43,14 @@ ExitCode run(const Flags& flags) {
 Command tune_command() {
   return {"tune", "Tile plans ranked by predicted time, and why the best one is",
           "  attest tune --batch 4 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device a100\n"
-          "  attest tune --model llama-3-70b --seqlen 8192 --device h100 --top 5 --html tune.html",
+          "  attest tune --model llama-3-70b --seqlen 8192 --device h100 --top 5 --html tune.html\n"
+          "  attest tune --model llama-3-70b --seqlen 8192 --device h100 --where matrix_kind=mma_sync",
           [](Flags& flags) {
             flags.group("Tuning");
             flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
+            flags.values("--where", "FIELD=VALUE",
+                         "Only plans with this, such as matrix_kind=mma_sync, which every kernel for sm_80 has; "
+                         "repeatable");
             flags.value("--top", "N", "Plans that are listed with all their figures, 1 to 100 (10)");
             flags.value("--html", "FILE",
                         "Write a page that draws it: the ranking, which tile, and what time goes with");

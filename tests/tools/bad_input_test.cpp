@@ -33,7 +33,7 @@ const BadInput bad_inputs[] = {
     // the command line itself
     {{},
      2,
-     "command: '' is none of check, fuzz, predict, tune, measure, reference, mutants, kernels, devices, plans, models, "
+     "command: '' is none of check, fuzz, predict, tune, measure, calibrate, reference, mutants, kernels, devices, plans, models, "
      "doctor, audit, bench, nightly, merge, report"},
     {{"predcit"}, 2, "command: 'predcit' is no command; did you mean predict?; see attest --help"},
     {{"experiment"}, 2, "command: 'experiment' is no command; see attest --help"},
@@ -54,6 +54,8 @@ const BadInput bad_inputs[] = {
      2,
      "from: --via goes without --from, which reads what was measured"},
     {{"tune", "--top", "0"}, 2, "top: 0 is outside 1 to 100"},
+    {{"tune", "--where", "stages"}, 2, "where: 'stages' is not FIELD=VALUE"},
+    {{"tune", "--where", "matrix_kind=hmma"}, 2, "matrix_kind: \"hmma\" must be one of mma_sync, wgmma (in --where)"},
     {{"predict", "--set", "tile_m"}, 2, "set: 'tile_m' is not FIELD=VALUE"},
     {{"predict", "--set", "tile_m=100"}, 2, "tile_m: 100 is no multiple of 16 rows a warp, up to 512 (in --set)"},
     {{"predict", "--set", "tile_m=64", "--set", "tile_m=64"}, 2, "tile_m: set twice; must be set once (in --set)"},

@@ -44,7 +44,9 @@ TEST(Calibration, WhatWasMeasuredIsASourceAndTheRestAnEstimate) {
   for (const FieldOrigin& origin : device.origins) {
     const bool given = origin.field == "num_sms" || origin.field == "exp_per_clock";
     EXPECT_EQ(origin.estimated, !given) << origin.field;
-    if (!given) EXPECT_NE(origin.text.find("as a100 has it"), std::string::npos) << origin.text;
+    if (!given) {
+      EXPECT_NE(origin.text.find("as a100 has it"), std::string::npos) << origin.text;
+    }
   }
 }
 

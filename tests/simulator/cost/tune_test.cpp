@@ -1,5 +1,6 @@
 #include "attest/simulator/tune.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -136,6 +137,35 @@ TEST(Tune, JsonAndTable) {
   const std::string table = to_table(tuned(), 5);
   for (const char* word : {"fa2", "attest", "conflicts", "skipped:", "wins with"})
     EXPECT_NE(table.find(word), std::string::npos) << word;
+}
+
+TEST(Tune, RanksOnlyWhatIsAskedFor) {
+  const std::vector<std::string> asked = {"matrix_kind=mma_sync", "stages=2"};
+  TuneOptions options{.where = plan_conditions("where", asked), .full = 2, .rough_events = 200};
+  options.rough_line_accesses = 500;
+  const TuneResult r = tune(square(64, 1024), load_device("h200"), options);
+  for (const TunedPlan& tuned : r.ranked) {
+    EXPECT_EQ(tuned.plan.plan.matrix_kind, MatrixKind::mma_sync) << tuned.plan.name;
+    EXPECT_EQ(tuned.plan.plan.stages, 2) << tuned.plan.name;
+  }
+  EXPECT_GT(r.skipped_by_reason().at("not asked for"), 500);
+}
+
+TEST(Tune, SaysWhatNoPlanHas) {
+  const auto refusal = [](const char* device, const std::vector<std::string>& asked) -> std::string {
+    try {
+      TuneOptions options;
+      options.where = plan_conditions("where", asked);
+      tune(square(64, 64), load_device(device), options);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_THAT(refusal("a100", {"matrix_kind=wgmma"}), testing::HasSubstr("wgmma"));
+  EXPECT_THAT(refusal("a100", {"stages=4"}), testing::HasSubstr("stages 2 is not 4"));
+  EXPECT_THAT(refusal("a100", {"stages=7"}), testing::HasSubstr("stages: 7 is outside 1 to 4 (in --where)"));
+  EXPECT_THAT(refusal("a100", {"matrix_kind=wmma"}), testing::HasSubstr("must be one of mma_sync, wgmma"));
 }
 
 TEST(Tune, CasesWithoutAPredictionAreRefused) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
@@ -58,5 +59,19 @@ DescribedPlan load_plan(const std::string& name_or_path, const Case& c, const De
 /// `plan` with one field changed as "FIELD=VALUE" says, checked like a file's. Throws InvalidInput naming the field.
 void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignments, const Case& c,
                      const DeviceSpec& device);
+
+/// That a field of a plan has a value.
+struct PlanCondition {
+  const PlanField* field = nullptr;
+  std::string value;  // as plan_text() writes it
+
+  bool operator==(const PlanCondition&) const = default;
+};
+
+/// A field's value as "FIELD=VALUE" has it.
+std::string plan_text(const KernelPlan& plan, const PlanField& field);
+
+/// What "FIELD=VALUE", one each, asks of a plan. Throws InvalidInput naming the field, or `flag` that said it.
+std::vector<PlanCondition> plan_conditions(std::string_view flag, std::span<const std::string> assignments);
 
 }  // namespace attest

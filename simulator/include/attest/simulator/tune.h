@@ -15,7 +15,8 @@ namespace attest {
 inline constexpr double tune_resolution = 0.005;
 
 struct TuneOptions {
-  int full = 12;  // plans that are walked in full, the named ones apart; at least 2
+  std::vector<PlanCondition> where = {};  // plans that lack one of these are skipped, the named ones too
+  int full = 12;                          // plans that are walked in full, the named ones apart; at least 2
   /// How much of a plan is walked before that: enough to see waves and which resource binds, not what L2 evicts.
   std::int64_t rough_events = 10'000, rough_line_accesses = 40'000;
 };
@@ -30,7 +31,7 @@ struct TunedPlan {
 
 struct SkippedPlan {
   DescribedPlan plan;
-  std::string reason;  // "shared memory", "registers", "cannot exist", ...: a few, to be counted
+  std::string reason;  // "shared memory", "registers", "cannot exist", "not asked for", ...: a few, to be counted
   std::string detail;  // field, value and limit
 };
 

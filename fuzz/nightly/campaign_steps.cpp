@@ -102,12 +102,6 @@ std::uint64_t next_case(const Night& night, const std::string& kernel, CampaignO
   return next;
 }
 
-// A block is what a killed night loses of its campaign, and beginning one takes a GPU's workers a few seconds.
-double block_seconds(const StepWork& work) {
-  constexpr double shortest = 1, longest = 60, share = 1.0 / 20;
-  return std::min(work.seconds, std::clamp(share * work.options.seconds, shortest, longest));
-}
-
 }  // namespace
 
 Part corpus_step(const StepWork& work, const WorkerProgram& program) {
@@ -129,6 +123,16 @@ Part corpus_step(const StepWork& work, const WorkerProgram& program) {
   return all;
 }
 
+double block_seconds(const StepWork& work, const std::string& kernel) {
+  constexpr double shortest = 1, longest = 60, share = 1.0 / 20;
+  const auto& covered = work.night.covered;
+  const auto blocks =
+      std::count_if(covered.begin(), covered.end(), [&](const Covered& c) { return c.kernel == kernel; });
+  const double needed =
+      seconds_of(work.night, "fuzz/" + kernel) / static_cast<double>(std::max<std::ptrdiff_t>(1, blocks));
+  return std::min(work.seconds, std::clamp(std::max(share * work.options.seconds, needed), shortest, longest));
+}
+
 std::optional<Part> fuzz_block(const StepWork& work, const WorkerProgram& program) {
   const std::string* least = nullptr;
   for (const std::string& kernel : work.night.kernels) {
@@ -140,7 +144,7 @@ std::optional<Part> fuzz_block(const StepWork& work, const WorkerProgram& progra
   const std::string name = "fuzz/" + *least;
   return timed([&] {
     return *tried(name, *least, [&] {
-      CampaignOptions options = options_for(work, *least, block_seconds(work));
+      CampaignOptions options = options_for(work, *least, block_seconds(work, *least));
       options.replays = false;
       options.cases = std::numeric_limits<std::int64_t>::max();
       options.first_case = next_case(work.night, *least, options);

@@ -48,6 +48,10 @@ void read_sanitizer_output(const std::vector<std::string>& kernels, const Ended&
 CheckState state_without_figure(const Ended& ended);
 /// The corpus of failures, put to every kernel.
 Part corpus_step(const StepWork& work, const WorkerProgram& program);
+/// How long the next block of a kernel's campaign is: a twentieth of the night, 1 to 60 s, which is what a killed night
+/// loses of it, but not less than its blocks took so far for each that covered a case: starting a GPU's workers takes
+/// seconds, and a block that ends before then covers nothing.
+double block_seconds(const StepWork& work, const std::string& kernel);
 /// A block of the campaign's cases on the kernel that has had the least time; none where no kernel takes more.
 std::optional<Part> fuzz_block(const StepWork& work, const WorkerProgram& program);
 

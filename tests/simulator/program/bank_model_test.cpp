@@ -11,11 +11,25 @@
 namespace attest {
 namespace {
 
+/// Whether the lanes that ask for each 32 bytes need no more than one 16-byte part of memory: of loads, two groups of
+/// such lanes go together (docs/results/h200-banks.md).
+bool half_is_enough(const SharedAccess& a, int first, int lanes) {
+  if (a.kind != SharedAccess::Kind::load_word && a.kind != SharedAccess::Kind::load_staged) return false;
+  std::map<int, std::uint32_t> part;
+  for (int lane = first; lane < first + lanes; ++lane) {
+    if ((a.active >> lane & 1) == 0) continue;
+    const std::uint32_t needed = a.address[static_cast<std::size_t>(lane)] / 16;
+    if (part.try_emplace(lane * a.bytes / 32, needed).first->second != needed) return false;
+  }
+  return true;
+}
+
 /// Lanes whose bytes fill 128 go together; each byte lies in a word, each word in a bank; a bank gives a word a cycle.
 int enumerated(const SharedAccess& a) {
   int total = 0;
-  const int lanes = std::min(32, 128 / std::max(a.bytes, 4));
-  for (int first = 0; first < 32; first += lanes) {
+  const int group = std::min(32, 128 / std::max(a.bytes, 4));
+  for (int first = 0, lanes = group; first < 32; first += lanes) {
+    lanes = group < 32 && first % (2 * group) == 0 && half_is_enough(a, first, 2 * group) ? 2 * group : group;
     std::map<std::uint32_t, std::set<std::uint32_t>> words_of_bank;
     std::size_t most = 0;
     for (int lane = first; lane < first + lanes; ++lane)

@@ -36,8 +36,10 @@ struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
   // Index: SharedAccess::Kind. The totals leave TMA's out, as the hardware's counter does.
   std::array<std::int64_t, SharedAccess::num_kinds> wavefronts_by_kind{}, ideal_by_kind{};
-  std::array<std::int64_t, 4> global_bytes{};    // by operand: bytes asked for (Q, K, V) or written (O)
-  std::array<std::int64_t, 4> global_sectors{};  // of 32 bytes, that each warp instruction asks for
+  std::array<std::int64_t, 4> global_bytes{};  // by operand: bytes asked for (Q, K, V) or written (O)
+  // Of 32 bytes, that each warp instruction asks for; what is read below 16 bytes comes through L1, a sector once a
+  // step.
+  std::array<std::int64_t, 4> global_sectors{};
   std::int64_t lse_bytes = 0;
   std::int64_t atomic_bytes = 0;  // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each

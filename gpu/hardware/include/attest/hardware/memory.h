@@ -1,4 +1,5 @@
-// Latency and bandwidth of shared memory, L2 and DRAM.
+// Latency and bandwidth of shared memory, L2 and DRAM. All throw std::runtime_error with CUDA's words where a call of
+// it fails: 2 GiB must be free for those of DRAM.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Where things are: which L2 partition each SM and each 4 KiB page belongs to, which SMs share a GPC, and in which
-// order a launch gives CTAs to SMs.
+// order a launch gives CTAs to SMs. All throw std::runtime_error with CUDA's words where a
+// call of it fails.
 #pragma once
 
 #include <cstdint>

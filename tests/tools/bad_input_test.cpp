@@ -33,7 +33,8 @@ const BadInput bad_inputs[] = {
     // the command line itself
     {{},
      2,
-     "command: '' is none of check, fuzz, predict, tune, measure, calibrate, reference, mutants, kernels, devices, plans, models, "
+     "command: '' is none of check, fuzz, predict, tune, measure, calibrate, reference, mutants, kernels, devices, "
+     "plans, models, "
      "doctor, audit, bench, nightly, merge, report"},
     {{"predcit"}, 2, "command: 'predcit' is no command; did you mean predict?; see attest --help"},
     {{"experiment"}, 2, "command: 'experiment' is no command; see attest --help"},

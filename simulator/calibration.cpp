@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -26,25 +25,25 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
   return best;
 }
 
-nlohmann::ordered_json calibrated_device(std::string_view name, std::string_view description,
-                                         std::span<const CalibratedField> fields, const DeviceSpec& nearest) {
-  nlohmann::ordered_json json = to_json(nearest);
-  json["name"] = name;
-  json["description"] = description;
-  for (auto& [field, entry] : json["fields"].items()) {
-    const FieldOrigin& origin = nearest.origin(field);
-    entry.erase("source");
-    entry["estimated"] = fmt::format("not measured; as {} has it: {}", nearest.name, origin.text);
+DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,
+                             const DeviceSpec& nearest) {
+  DeviceSpec device = nearest;
+  device.name = name;
+  device.description = description;
+  for (FieldOrigin& origin : device.origins) {
+    const auto known = std::find_if(measured.origins.begin(), measured.origins.end(),
+                                    [&](const FieldOrigin& o) { return o.field == origin.field; });
+    if (known == measured.origins.end()) {
+      origin = {origin.field, fmt::format("not measured; as {} has it: {}", nearest.name, origin.text), true};
+    } else {
+      copy_device_field(origin.field, measured, device);
+      origin = *known;
+    }
   }
-  for (const CalibratedField& field : fields) {
-    if (!json["fields"].contains(field.name)) throw InvalidInput(field.name, "a field", "that no device has");
-    auto& entry = json["fields"][field.name];
-    const bool whole = entry.at("value").is_number_integer();
-    entry = {{"value", field.value}, {"source", field.source}};
-    if (whole) entry["value"] = std::llround(field.value);
-  }
-  device_from_json_text(json.dump(), std::string(name) + ".json");
-  return json;
+  if (device.gpc_clocks.size() != device.gpc_sides.size()) device.gpc_clocks.assign(device.gpc_sides.size(), 1);
+  const std::int64_t sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * 128);
+  while (sets % device.l2_slices_per_partition != 0) --device.l2_slices_per_partition;
+  return device_from_json_text(to_json(device).dump(), std::string(name) + ".json");
 }
 
 }  // namespace attest

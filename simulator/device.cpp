@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -19,7 +20,7 @@ namespace {
 
 struct Field {
   std::string_view name;
-  std::variant<std::int64_t DeviceSpec::*, double DeviceSpec::*, std::vector<double> DeviceSpec::*> member;
+  DeviceMember member;
   double low, high;  // inclusive
   enum Of { gpu, cube_vector, both } of = gpu;
 };
@@ -127,9 +128,11 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
                   fmt::format("must not exceed num_sms = {}", d.num_sms));
   if (d.gpc_clocks.size() != d.gpc_sides.size())
     reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()), fmt::format("gpc_sides has {}", d.gpcs()));
-  if (const double side = *std::max_element(d.gpc_sides.begin(), d.gpc_sides.end());
-      side >= static_cast<double>(d.l2_partitions))
-    reader.refuse("gpc_sides", fmt::format("{}", side), fmt::format("l2_partitions is {}", d.l2_partitions));
+  for (const double side : d.gpc_sides) {
+    if (side >= static_cast<double>(d.l2_partitions))
+      reader.refuse("gpc_sides", fmt::format("{}", side), fmt::format("l2_partitions is {}", d.l2_partitions));
+    if (side != std::floor(side)) reader.refuse("gpc_sides", fmt::format("{}", side), "must be whole numbers");
+  }
   const std::int64_t warp = d.registers_per_sm / d.warp_schedulers_per_sm;
   if (d.register_allocation_unit > warp)
     reader.refuse("register_allocation_unit", std::to_string(d.register_allocation_unit),
@@ -166,6 +169,18 @@ const FieldOrigin& DeviceSpec::origin(std::string_view field) const {
   const auto at = std::find_if(origins.begin(), origins.end(), [&](const FieldOrigin& o) { return o.field == field; });
   if (at == origins.end()) throw std::logic_error(fmt::format("a device has no field {}", field));
   return *at;
+}
+
+std::string_view device_field_name(DeviceMember member) {
+  const auto* const at =
+      std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.member == member; });
+  if (at == std::end(fields)) throw std::logic_error("a member of a device that no file has");
+  return at->name;
+}
+
+void copy_device_field(std::string_view field, const DeviceSpec& from, DeviceSpec& to) {
+  for (const Field& f : fields)
+    if (f.name == field) std::visit([&](auto member) { to.*member = from.*member; }, f.member);
 }
 
 DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {

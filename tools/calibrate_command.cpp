@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "attest/simulator/calibration.h"
 #include "calibrating.h"
 #include "commands.h"
 #include "output.h"
@@ -18,21 +18,23 @@ ExitCode run(const Flags& flags) {
   const auto out = output_file(flags, "--out");
   if (out) results.refuse_same_file("out", out->path());
   const Calibration measured = calibrate_gpu();
-  const auto whole = [&](std::string_view name) {
-    for (const CalibratedField& field : measured.fields)
-      if (field.name == name) return static_cast<std::int64_t>(field.value);
-    throw std::logic_error(std::string("nobody asked for ") + std::string(name));
-  };
-  const DeviceSpec nearest = nearest_device(whole("compute_capability"), whole("num_sms"), whole("dram_bytes"));
+  const DeviceSpec& m = measured.device;
+  const DeviceSpec nearest = nearest_device(m.compute_capability, m.num_sms, m.dram_bytes);
   const nlohmann::ordered_json device =
-      calibrated_device(flags.text("--name").value_or("this-gpu"), measured.gpu, measured.fields, nearest);
+      to_json(calibrated_device(flags.text("--name").value_or("this-gpu"), m.name, m, nearest));
   const nlohmann::ordered_json known = to_json(nearest);
-  std::string text = fmt::format("{}; what is not measured is as {} has it\n\n{:<30} {:>12} {:>12} {:>7}  {}\n",
-                                 measured.gpu, nearest.name, "", "measured", nearest.name, "ratio", "");
-  for (const CalibratedField& field : measured.fields) {
-    const double before = known["fields"][field.name]["value"].get<double>();
-    text += fmt::format("{:<30} {:>12.6g} {:>12.6g} {:>7}  {}\n", field.name, field.value, before,
-                        before == 0 ? "-" : fmt::format("{:.3f}", field.value / before), field.source);
+  std::string text = fmt::format("{}; what is not measured is as {} has it\n\n{:<30} {:>12} {:>12} {:>7}  {}\n", m.name,
+                                 nearest.name, "", "measured", nearest.name, "ratio", "");
+  for (const FieldOrigin& origin : m.origins) {
+    const auto& now = device["fields"][origin.field]["value"];
+    const auto& before = known["fields"][origin.field]["value"];
+    const bool comparable = now.is_number() && before != 0;
+    const auto shown = [](const auto& value) {
+      return value.is_number() ? fmt::format("{:.6g}", value.template get<double>()) : value.dump();
+    };
+    text +=
+        fmt::format("{:<30} {:>12} {:>12} {:>7}  {}\n", origin.field, shown(now), shown(before),
+                    comparable ? fmt::format("{:.3f}", now.get<double>() / before.get<double>()) : "-", origin.text);
   }
   for (const std::string& missing : measured.missing) text += fmt::format("not measured: {}\n", missing);
   std::vector<OutputFile::Staged> files;

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <set>
+#include <map>
+#include <type_traits>
 
 #include "attest/counters/counter_reader.h"
 #include "attest/gpu/cuda_error.h"
@@ -49,7 +51,7 @@ class Calibrator {
  public:
   Calibration run() {
     const DeviceLimits limits = open_device();
-    result_.gpu = limits.name;
+    result_.device.name = limits.name;
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
     step("shared memory, L2, DRAM", [this] { measure_memory(); });
@@ -59,7 +61,7 @@ class Calibrator {
       step("wgmma", [this] { measure_products(); });
       step("GPCs", [this] { measure_places(); });
     } else {
-      result_.missing.emplace_back("wgmma, gpcs: these micro-benchmarks are written for compute capability 9.0");
+      result_.missing.emplace_back("wgmma, gpc_sides: these micro-benchmarks are written for compute capability 9.0");
     }
     return std::move(result_);
   }
@@ -72,43 +74,56 @@ class Calibrator {
     fmt::print(stderr, "attest: {}\n", words);
     try {
       work();
-    } catch (const EnvironmentError& error) {
+    } catch (const std::runtime_error& error) {  // such as memory that others hold
       result_.missing.push_back(fmt::format("{}: {}", words, error.what()));
     }
   }
-  void measured(const char* name, double value, const std::string& how) {
-    result_.fields.push_back({name, value, "measured by attest calibrate: " + how});
+  template <class T>
+  void know(T DeviceSpec::*member, double value, std::string how) {
+    if constexpr (std::is_integral_v<T>)
+      result_.device.*member = std::llround(value);
+    else
+      result_.device.*member = value;
+    result_.device.origins.push_back({std::string(device_field_name(member)), std::move(how)});
   }
-  void asked(const char* name, double value, const char* what) {
-    result_.fields.push_back({name, value, std::string("asked of the driver: ") + what});
+  template <class T>
+  void measured(T DeviceSpec::*member, double value, const std::string& how) {
+    know(member, value, "measured by attest calibrate: " + how);
+  }
+  template <class T>
+  void asked(T DeviceSpec::*member, double value, const char* what) {
+    know(member, value, std::string("asked of the driver: ") + what);
   }
 
   void ask_driver(const DeviceLimits& limits) {
-    asked("compute_capability", limits.compute_capability, "compute capability");
-    asked("num_sms", limits.num_sms, "cudaDevAttrMultiProcessorCount");
-    asked("sm_clock_hz", 1e3 * attribute(cudaDevAttrClockRate), "cudaDevAttrClockRate, the highest");
-    asked("registers_per_sm", attribute(cudaDevAttrMaxRegistersPerMultiprocessor),
+    asked(&DeviceSpec::compute_capability, limits.compute_capability, "compute capability");
+    asked(&DeviceSpec::num_sms, limits.num_sms, "cudaDevAttrMultiProcessorCount");
+    asked(&DeviceSpec::sm_clock_hz, 1e3 * attribute(cudaDevAttrClockRate), "cudaDevAttrClockRate, the highest");
+    asked(&DeviceSpec::registers_per_sm, attribute(cudaDevAttrMaxRegistersPerMultiprocessor),
           "cudaDevAttrMaxRegistersPerMultiprocessor");
-    asked("max_warps_per_sm", attribute(cudaDevAttrMaxThreadsPerMultiProcessor) / attribute(cudaDevAttrWarpSize),
+    asked(&DeviceSpec::max_warps_per_sm,
+          attribute(cudaDevAttrMaxThreadsPerMultiProcessor) / attribute(cudaDevAttrWarpSize),
           "cudaDevAttrMaxThreadsPerMultiProcessor");
-    asked("max_ctas_per_sm", attribute(cudaDevAttrMaxBlocksPerMultiprocessor), "cudaDevAttrMaxBlocksPerMultiprocessor");
-    asked("smem_bytes_per_sm", static_cast<double>(limits.smem_bytes_per_sm),
+    asked(&DeviceSpec::max_ctas_per_sm, attribute(cudaDevAttrMaxBlocksPerMultiprocessor),
+          "cudaDevAttrMaxBlocksPerMultiprocessor");
+    asked(&DeviceSpec::smem_bytes_per_sm, static_cast<double>(limits.smem_bytes_per_sm),
           "cudaDevAttrMaxSharedMemoryPerMultiprocessor");
-    asked("smem_bytes_per_cta_max", static_cast<double>(limits.smem_bytes_per_block),
+    asked(&DeviceSpec::smem_bytes_per_cta_max, static_cast<double>(limits.smem_bytes_per_block),
           "cudaDevAttrMaxSharedMemoryPerBlockOptin");
-    asked("smem_reserved_bytes_per_cta", attribute(cudaDevAttrReservedSharedMemoryPerBlock),
+    asked(&DeviceSpec::smem_reserved_bytes_per_cta, attribute(cudaDevAttrReservedSharedMemoryPerBlock),
           "cudaDevAttrReservedSharedMemoryPerBlock");
-    asked("l2_bytes", static_cast<double>(limits.l2_bytes), "cudaDevAttrL2CacheSize");
-    asked("dram_bytes", static_cast<double>(limits.memory_bytes), "the memory that CUDA reports");
+    asked(&DeviceSpec::l2_bytes, static_cast<double>(limits.l2_bytes), "cudaDevAttrL2CacheSize");
+    asked(&DeviceSpec::dram_bytes, static_cast<double>(limits.memory_bytes), "the memory that CUDA reports");
   }
 
   void measure_memory() {
-    measured("smem_latency_cycles", hardware::smem_latency_cycles(), "a chain of loads");
-    measured("smem_bytes_per_clock", hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
-    measured("l2_latency_cycles", hardware::l2_latency_cycles(), "a chain of loads, the second walk over 4 MiB");
-    measured("dram_latency_cycles", hardware::dram_latency_cycles(), "a chain of loads over 2 GiB");
-    measured("l2_bytes_per_second", hardware::l2_bytes_per_second(), "all SMs read 8 MiB again and again");
-    measured("dram_bytes_per_second", hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
+    measured(&DeviceSpec::smem_latency_cycles, hardware::smem_latency_cycles(), "a chain of loads");
+    measured(&DeviceSpec::smem_bytes_per_clock, hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
+    measured(&DeviceSpec::l2_latency_cycles, hardware::l2_latency_cycles(),
+             "a chain of loads, the second walk over 4 MiB");
+    measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(), "a chain of loads over 2 GiB");
+    measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(), "all SMs read 8 MiB again and again");
+    measured(&DeviceSpec::dram_bytes_per_second, hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
   }
 
   void measure_rates() {
@@ -121,11 +136,11 @@ class Calibrator {
       return best;
     };
     constexpr double schedulers = 4, lanes = 32, fma_of_mma = 16 * 8 * 16;
-    measured("mma_sync_fma_per_clock_16bit", schedulers * fma_of_mma / cycles("mma_sync"),
+    measured(&DeviceSpec::mma_sync_fma_per_clock_16bit, schedulers * fma_of_mma / cycles("mma_sync"),
              "m16n8k16 by 16 warps, 8 chains each");
-    measured("exp_per_clock", schedulers * lanes / cycles("ex2"), "ex2 by 16 warps, 16 chains each");
-    measured("alu_instruction_cycles", (cycles("max") + cycles("pack")) / 2, "max and pack, likewise");
-    measured("fma_instruction_cycles", (cycles("fma") + cycles("add")) / 2, "fma and add, likewise");
+    measured(&DeviceSpec::exp_per_clock, schedulers * lanes / cycles("ex2"), "ex2 by 16 warps, 16 chains each");
+    measured(&DeviceSpec::alu_instruction_cycles, (cycles("max") + cycles("pack")) / 2, "max and pack, likewise");
+    measured(&DeviceSpec::fma_instruction_cycles, (cycles("fma") + cycles("add")) / 2, "fma and add, likewise");
   }
 
   void measure_products() {
@@ -137,8 +152,8 @@ class Calibrator {
     };
     constexpr double fma_of_product = 64 * 128 * 16;
     const double rate = 2 * 24 * fma_of_product / (cycles(2, 32) - cycles(2, 8));
-    measured("wgmma_fma_per_clock_16bit", rate, "24 more products of 64 x 128 x 16 by two warpgroups");
-    measured("wgmma_latency_cycles", cycles(1, 8) - 8 * fma_of_product / rate,
+    measured(&DeviceSpec::wgmma_fma_per_clock_16bit, rate, "24 more products of 64 x 128 x 16 by two warpgroups");
+    measured(&DeviceSpec::wgmma_latency_cycles, cycles(1, 8) - 8 * fma_of_product / rate,
              "what 8 products take beyond their rate");
     const std::vector<hardware::RateBesideProducts> rates = hardware::measure_beside_products();
     const auto beside = [&](const char* kind) {
@@ -150,19 +165,24 @@ class Calibrator {
       }
       return other / alone;
     };
-    measured("alu_beside_wgmma", (beside("max") + beside("pack")) / 2, "max and pack beside another's products");
-    measured("fma_beside_wgmma", (beside("fma") + beside("add")) / 2, "fma and add, likewise");
-    measured("exp_beside_wgmma", beside("ex2"), "ex2, likewise");
+    measured(&DeviceSpec::alu_beside_wgmma, (beside("max") + beside("pack")) / 2,
+             "max and pack beside another's products");
+    measured(&DeviceSpec::fma_beside_wgmma, (beside("fma") + beside("add")) / 2, "fma and add, likewise");
+    measured(&DeviceSpec::exp_beside_wgmma, beside("ex2"), "ex2, likewise");
   }
 
+  /// A grid fills GPCs in the order of their lowest SMs.
   void measure_places() {
-    std::set<int> gpcs;
-    for (const hardware::SmPlace& place : hardware::locate_sms()) gpcs.insert(place.gpc);
-    measured("gpcs", static_cast<double>(gpcs.size()), "on which SMs clusters are placed");
+    std::map<int, int> side_of_gpc;
+    for (const hardware::SmPlace& place : hardware::locate_sms()) side_of_gpc[place.gpc] = place.side;
+    for (const auto& [gpc, side] : side_of_gpc) result_.device.gpc_sides.push_back(side);
+    result_.device.origins.push_back(
+        {"gpc_sides",
+         "measured by attest calibrate: GPCs by the SMs that clusters are placed on, sides by the latency of atomics"});
   }
 
   void measure_launches(int smem_bytes_per_cta) {
-    measured("launch_overhead_seconds", hardware::seconds_between_launches(),
+    measured(&DeviceSpec::launch_overhead_seconds, hardware::seconds_between_launches(),
              "from a kernel's end to the next one's start");
     const std::vector<hardware::WaitingLaunch> launches = hardware::waiting_launches(smem_bytes_per_cta, is_hopper_);
     constexpr const char* clock = "sm__cycles_elapsed.max";
@@ -177,8 +197,10 @@ class Calibrator {
       if (l.waves == 8 && l.ctas_an_sm == 2)
         further.push_back((cycles - counted.at(i - 9).values.at(clock)) / 7 - 8000);  // less one wave's
     }
-    measured("kernel_launch_cycles", median(around), "sm__cycles_elapsed.max of one wave that waits, less its wait");
-    measured("cta_launch_cycles", median(further), "what each further wave takes beyond its wait, two CTAs an SM");
+    measured(&DeviceSpec::kernel_launch_cycles, median(around),
+             "sm__cycles_elapsed.max of one wave that waits, less its wait");
+    measured(&DeviceSpec::cta_launch_cycles, median(further),
+             "what each further wave takes beyond its wait, two CTAs an SM");
   }
 
   bool is_hopper_ = false;

@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "attest/simulator/calibration.h"
+#include "attest/simulator/device.h"
 
 namespace attest::tools {
 
 struct Calibration {
-  std::string gpu;  // as CUDA has it: "NVIDIA H200"
-  std::vector<CalibratedField> fields;
+  DeviceSpec device;                 // by the name that CUDA has for it: "NVIDIA H200"; its origins say what is known
   std::vector<std::string> missing;  // what could not be measured and why, a line each
 };
 

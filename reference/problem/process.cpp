@@ -68,18 +68,19 @@ class Child {
   pid_t pid_;
 };
 
-// What comes through `pipe` until the process has ended and nobody holds the pipe, or it is to be killed.
+// What comes through `pipe` until the process has ended and nothing more is in it, or it is to be killed.
 void watch(const Child& child, int pipe, const ProcessOptions& options, Ended& ended) {
   const auto start = Clock::now();
   constexpr int look_every_ms = 50;
   constexpr std::size_t most_kept = std::size_t{1} << 26;
-  for (;;) {
-    pollfd ready{pipe, POLLIN, 0};
+  for (bool closed = false;;) {
+    pollfd ready{closed ? -1 : pipe, POLLIN, 0};  // of -1 poll() hears nothing
     if (::poll(&ready, 1, look_every_ms) > 0) {
       char bytes[1 << 14];
       const ssize_t got = ::read(pipe, bytes, sizeof bytes);
-      if (got == 0) return;
+      closed = got == 0;
       const std::string_view text(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
+      if (closed) continue;
       if (options.on_output)
         options.on_output(text);
       else if (ended.out.size() < most_kept)

@@ -45,6 +45,12 @@ TEST(Process, LinesAreWholeWhateverComesAtOnce) {
   EXPECT_THAT(lines, ElementsAre("a", "", "bc", "d"));
 }
 
+TEST(Process, OneThatClosesItsOutputEndsByItself) {
+  const Ended ended = run_process(shell("echo last; exec >&- 2>&-; sleep 0.2; exit 5"));
+  EXPECT_EQ(ended.out, "last\n");
+  EXPECT_EQ(ended.how(), "exit status 5");
+}
+
 TEST(Process, OneThatIsOverItsTimeIsKilledWithAllThatItStarted) {
   ProcessOptions options;
   options.seconds = 0.3;

@@ -33,12 +33,12 @@ TEST(Calibration, TheNearestDeviceHasTheArchitectureThenTheSizeThenTheMemory) {
 
 TEST(Calibration, WhatWasMeasuredIsASourceAndTheRestAnEstimate) {
   const DeviceSpec nearest = load_device("a100");
-  const std::vector<CalibratedField> fields = {{"num_sms", 84.0, "asked"}, {"exp_per_clock", 15.5, "measured"}};
-  const Json json = calibrated_device("mine", "A GPU", fields, nearest);
-  const DeviceSpec device = device_from_json_text(json.dump(), "mine.json");
+  DeviceSpec measured;
+  measured.num_sms = 84, measured.exp_per_clock = 15.5;
+  measured.origins = {{"num_sms", "asked"}, {"exp_per_clock", "measured"}};
+  const DeviceSpec device = calibrated_device("mine", "A GPU", measured, nearest);
   EXPECT_EQ(device.name, "mine");
   EXPECT_EQ(device.num_sms, 84);
-  EXPECT_TRUE(json["fields"]["num_sms"]["value"].is_number_integer());
   EXPECT_EQ(device.exp_per_clock, 15.5);
   EXPECT_EQ(device.l2_bytes, nearest.l2_bytes);
   for (const FieldOrigin& origin : device.origins) {
@@ -51,17 +51,38 @@ TEST(Calibration, WhatWasMeasuredIsASourceAndTheRestAnEstimate) {
 }
 
 TEST(Calibration, WhatNoDeviceCanHaveIsRefusedByName) {
-  const DeviceSpec nearest = load_device("a100");
-  const auto field_refused = [&](const CalibratedField& field) -> std::string {
-    try {
-      calibrated_device("mine", "A GPU", std::vector{field}, nearest);
-    } catch (const InvalidInput& error) {
-      return error.field();
-    }
-    return "none";
-  };
-  EXPECT_EQ(field_refused({"num_sms", 0, "asked"}), "num_sms.value");
-  EXPECT_EQ(field_refused({"colour", 1, "seen"}), "colour");
+  DeviceSpec measured;
+  measured.origins = {{"num_sms", "asked"}};
+  try {
+    calibrated_device("mine", "A GPU", measured, load_device("a100"));
+    ADD_FAILURE() << "no SMs";
+  } catch (const InvalidInput& error) {
+    EXPECT_EQ(error.field(), "num_sms.value");
+  }
+}
+
+// What a driver says of L2 need not fit the slices, nor the GPCs that were found the clocks, of the nearest device.
+TEST(Calibration, EstimatesFitWhatWasMeasured) {
+  for (const std::int64_t mib : {32, 36, 48, 50, 64, 96}) {
+    SCOPED_TRACE(mib);
+    DeviceSpec measured;
+    measured.l2_bytes = mib << 20, measured.gpc_sides = {0, 0, 0};
+    measured.origins = {{"l2_bytes", "asked"}, {"gpc_sides", "measured"}};
+    const DeviceSpec device = calibrated_device("mine", "A GPU", measured, load_device("rtx4090"));
+    EXPECT_EQ(device.l2_bytes, measured.l2_bytes);
+    EXPECT_EQ(device.gpc_clocks, std::vector<double>(3, 1));
+    EXPECT_TRUE(device.origin("l2_slices_per_partition").estimated);
+    EXPECT_GE(device.l2_slices_per_partition, 8);
+  }
+}
+
+TEST(Calibration, EveryMemberHasItsName) {
+  EXPECT_EQ(device_field_name(&DeviceSpec::num_sms), "num_sms");
+  EXPECT_EQ(device_field_name(&DeviceSpec::exp_per_clock), "exp_per_clock");
+  EXPECT_EQ(device_field_name(&DeviceSpec::gpc_sides), "gpc_sides");
+  DeviceSpec copy;
+  copy_device_field("gpc_sides", load_device("h200"), copy);
+  EXPECT_EQ(copy.gpc_sides, load_device("h200").gpc_sides);
 }
 
 }  // namespace

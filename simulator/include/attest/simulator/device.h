@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace attest {
@@ -31,7 +32,7 @@ struct DeviceSpec {
   std::int64_t compute_capability = 0;  // 10 * major + minor; 0: not a CUDA device
   std::int64_t num_sms = 0;
   // GPCs, clusters of SMs whose requests merge on the way to L2, in the order in which a grid fills them: the L2
-  // partition on whose side each lies, and its clock over the mean of all
+  // partition on whose side each lies, a whole number, and its clock over the mean of all
   std::vector<double> gpc_sides, gpc_clocks;
   double sm_clock_hz = 0;
   std::int64_t warp_schedulers_per_sm = 0;
@@ -100,6 +101,14 @@ struct DeviceSpec {
   int gpcs() const { return static_cast<int>(gpc_sides.size()); }
   const FieldOrigin& origin(std::string_view field) const;
 };
+
+using DeviceMember = std::variant<std::int64_t DeviceSpec::*, double DeviceSpec::*, std::vector<double> DeviceSpec::*>;
+
+/// The field's name in device files.
+std::string_view device_field_name(DeviceMember member);
+
+/// Takes a field's value, but not where it comes from, as `from` has it.
+void copy_device_field(std::string_view field, const DeviceSpec& from, DeviceSpec& to);
 
 /// Reads {"schema": "attest/device/1", "name", "description", "kind": "gpu" (which it is by default) or "cube_vector",
 /// "fields": {field: {"value": v, "source": text} or {"value": v, "estimated": why}}}. Every field of the kind must be

@@ -23,6 +23,11 @@ const MeasuredCall* same_call(const MeasuredCall& call, const std::vector<Measur
 
 }  // namespace
 
+bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const MeasuredCall& c) { return same_call(c, others) != nullptr; });
+}
+
 std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
   std::map<std::string, Agreement> counters;
   int compared = 0;

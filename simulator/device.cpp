@@ -127,10 +127,12 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
     reader.refuse("gpc_sides", fmt::format("{} GPCs", d.gpcs()),
                   fmt::format("must not exceed num_sms = {}", d.num_sms));
   if (d.gpc_clocks.size() != d.gpc_sides.size())
-    reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()), fmt::format("gpc_sides has {}", d.gpcs()));
+    reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()),
+                  fmt::format("must be as many as gpc_sides, {}", d.gpcs()));
   for (const double side : d.gpc_sides) {
     if (side >= static_cast<double>(d.l2_partitions))
-      reader.refuse("gpc_sides", fmt::format("{}", side), fmt::format("l2_partitions is {}", d.l2_partitions));
+      reader.refuse("gpc_sides", fmt::format("{}", side),
+                    fmt::format("must be below l2_partitions = {}", d.l2_partitions));
     if (side != std::floor(side)) reader.refuse("gpc_sides", fmt::format("{}", side), "must be whole numbers");
   }
   const std::int64_t warp = d.registers_per_sm / d.warp_schedulers_per_sm;
@@ -194,7 +196,7 @@ DeviceSpec device_from_json_text(std::string_view text, std::string_view file) {
   device.description = reader.text(json, "description", "description");
   device.kind = read_kind(reader, json);
   const JsonReader::Json& entries = reader.member(json, "fields", "fields");
-  if (!entries.is_object()) reader.refuse("fields", entries.dump(), "must be an object");
+  if (!entries.is_object()) reader.refuse("fields", shown_value(entries), "must be an object");
   for (const auto& item : entries.items()) {
     const std::string& key = item.key();
     const auto* known =

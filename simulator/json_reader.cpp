@@ -13,6 +13,10 @@ namespace attest {
 
 std::string shown_name(std::string_view name) { return name.empty() ? "\"\"" : std::string(name.substr(0, 60)); }
 
+std::string shown_value(const JsonReader::Json& value) {
+  return value.dump(-1, ' ', false, JsonReader::Json::error_handler_t::replace).substr(0, 40);
+}
+
 void JsonReader::refuse(std::string_view field, std::string_view value, std::string_view limit) const {
   throw InvalidInput(field, value, fmt::format("{} (in {})", limit, file_));
 }
@@ -39,7 +43,7 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
            fmt::format("are not JSON: malformed or cut off at byte {}", at->byte));
   }
   if (!twice.empty()) refuse(shown_name(twice), "given twice;", "must be given once");
-  if (!json.is_object()) refuse(what, json.dump().substr(0, 40), "must be an object");
+  if (!json.is_object()) refuse(what, shown_value(json), "must be an object");
   return json;
 }
 
@@ -50,7 +54,7 @@ const JsonReader::Json& JsonReader::member(const Json& object, std::string_view 
 }
 
 void JsonReader::only(const Json& object, std::string_view path, std::initializer_list<std::string_view> known) const {
-  if (!object.is_object()) refuse(path, object.dump().substr(0, 40), "must be an object");
+  if (!object.is_object()) refuse(path, shown_value(object), "must be an object");
   for (const auto& [key, value] : object.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
       refuse(path.empty() ? shown_name(key) : fmt::format("{}.{}", path, shown_name(key)), "unknown field;",
@@ -59,14 +63,14 @@ void JsonReader::only(const Json& object, std::string_view path, std::initialize
 
 std::string JsonReader::text(const Json& object, std::string_view name, std::string_view path) const {
   const Json& value = member(object, name, path);
-  if (!value.is_string()) refuse(path, value.dump().substr(0, 40), "must be a string");
+  if (!value.is_string()) refuse(path, shown_value(value), "must be a string");
   if (value.get_ref<const std::string&>().empty()) refuse(path, "\"\"", "must not be empty");
   return value.get<std::string>();
 }
 
 bool JsonReader::boolean(const Json& object, std::string_view name, std::string_view path) const {
   const Json& value = member(object, name, path);
-  if (!value.is_boolean()) refuse(path, value.dump().substr(0, 40), "must be true or false");
+  if (!value.is_boolean()) refuse(path, shown_value(value), "must be true or false");
   return value.get<bool>();
 }
 
@@ -76,23 +80,24 @@ double JsonReader::number(const Json& object, std::string_view name, std::string
 }
 
 double JsonReader::number(const Json& value, std::string_view path, double low, double high) const {
-  if (!value.is_number()) refuse(path, value.dump().substr(0, 40), "must be a number");
+  if (!value.is_number()) refuse(path, shown_value(value), "must be a number");
   const double number = value.get<double>();
-  if (!(number >= low && number <= high)) refuse(path, value.dump(), fmt::format("is outside {} to {}", low, high));
+  if (!(number >= low && number <= high))
+    refuse(path, shown_value(value), fmt::format("is outside {} to {}", low, high));
   return number;
 }
 
 std::int64_t JsonReader::integer(const Json& object, std::string_view name, std::string_view path, double low,
                                  double high) const {
   const double value = number(object, name, path, low, high);
-  if (value != std::floor(value)) refuse(path, object.find(name)->dump(), "must be a whole number");
+  if (value != std::floor(value)) refuse(path, shown_value(*object.find(name)), "must be a whole number");
   return static_cast<std::int64_t>(value);
 }
 
 std::vector<double> JsonReader::numbers(const Json& object, std::string_view name, std::string_view path, double low,
                                         double high) const {
   const Json& values = member(object, name, path);
-  if (!values.is_array() || values.empty()) refuse(path, values.dump().substr(0, 40), "must be a list of numbers");
+  if (!values.is_array() || values.empty()) refuse(path, shown_value(values), "must be a list of numbers");
   std::vector<double> list;
   for (const Json& value : values) list.push_back(number(value, fmt::format("{}[{}]", path, list.size()), low, high));
   return list;

@@ -43,6 +43,9 @@ inline constexpr std::size_t largest_description_bytes = 1u << 20;
 /// A name from a file as a message shows it: short, and never nothing.
 std::string shown_name(std::string_view name);
 
+/// A value as a message shows it: short, and what is not UTF-8 in it replaced.
+std::string shown_value(const JsonReader::Json& value);
+
 /// A name, or a path: what ends in .json or has a '/'.
 bool is_path(std::string_view name_or_path);
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 #include "csv.h"
 
 namespace attest {
@@ -16,10 +18,12 @@ namespace {
 constexpr std::string_view cycles = "sm__cycles_elapsed.max";
 constexpr std::size_t words = 5;  // mechanism, kernel, case, launch, function
 
+/// What counts: a finite number from 0.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (!std::isfinite(value) || value < 0) return std::nullopt;
   return value;
 }
 
@@ -95,24 +99,30 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     const std::vector<std::string> cells = csv_cells(line);
     if (names.empty()) {
       if (!line.starts_with("mechanism,kernel,case,launch,function,")) refuse(line.substr(0, 40), "is no header");
+      for (auto name = cells.begin(); name != cells.end(); ++name)
+        if (std::find(cells.begin(), name, *name) != name) refuse(*name, "is a column already");
       names = cells;
       return;
     }
     if (cells.size() != names.size()) refuse(fmt::format("{} cells", cells.size()), fmt::format("of {}", names.size()));
+    for (const std::size_t word : {0u, 1u, 4u})
+      if (!is_printable(cells[word]))
+        throw InvalidInput(file, fmt::format("line {}: {}", at, names[word]),
+                           "must be UTF-8 without control characters");
     const auto launch = number(cells[3]);
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {
       MeasuredCall& call = result.calls.emplace_back();
       call.mechanism = cells[0], call.kernel = cells[1], call.c = case_from_json_text(cells[2]);
     }
-    if (result.calls.empty() || std::ssize(result.calls.back().launches) != static_cast<std::ptrdiff_t>(*launch))
+    if (result.calls.empty() || static_cast<double>(result.calls.back().launches.size()) != *launch)
       refuse(cells[3], "does not follow the launch before it");
     MeasuredLaunch& read = result.calls.back().launches.emplace_back();
     read.function = cells[4];
     for (std::size_t i = words; i < cells.size(); ++i) {
       if (cells[i].empty()) continue;
       const auto value = number(cells[i]);
-      if (!value) refuse(cells[i], fmt::format("is no number, of {}", names[i]));
+      if (!value) refuse(cells[i], fmt::format("is no finite number from 0, of {}", names[i]));
       read.counters[names[i]] = *value;
     }
   });

@@ -40,7 +40,7 @@ struct Assign {
   template <class Whole>
   void operator()(Whole KernelPlan::*member) const requires std::is_integral_v<Whole> {
     if constexpr (std::is_same_v<Whole, bool>) {
-      if (!value().is_boolean()) reader.refuse(field.name, value().dump().substr(0, 40), "must be true or false");
+      if (!value().is_boolean()) reader.refuse(field.name, shown_value(value()), "must be true or false");
       plan.*member = value().get<bool>();
     } else {
       plan.*member = static_cast<Whole>(reader.integer(object, field.name, field.name, field.low, field.high));
@@ -52,7 +52,7 @@ struct Assign {
     const auto at =
         value().is_string() ? std::find(words.begin(), words.end(), value().get<std::string>()) : words.end();
     if (at == words.end())
-      reader.refuse(field.name, value().dump().substr(0, 40), fmt::format("must be one of {}", fmt::join(words, ", ")));
+      reader.refuse(field.name, shown_value(value()), fmt::format("must be one of {}", fmt::join(words, ", ")));
     plan.*member = static_cast<Enum>(at - words.begin());
   }
 };
@@ -163,7 +163,7 @@ DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, 
   std::string said = reader.text(json, "schema", "schema");
   if (said != schema && said.starts_with("attest/") && json.contains("plan")) {  // a report
     json = Json(json["plan"]);
-    if (!json.is_object()) reader.refuse("plan", json.dump().substr(0, 40), "must be an object");
+    if (!json.is_object()) reader.refuse("plan", shown_value(json), "must be an object");
     said = reader.text(json, "schema", "schema");
   }
   if (said != schema) reader.refuse("schema", fmt::format("'{}'", said.substr(0, 40)), "is not attest/plan/1");

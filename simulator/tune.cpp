@@ -18,17 +18,17 @@ constexpr std::string_view not_asked_for = "not asked for";
 /// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
 SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device, const TuneOptions& options) {
   SkippedPlan skipped{plan, "", ""};
-  if (const char* why = plan.plan.invalid(); why != nullptr) {
-    skipped.reason = "cannot exist";
-    skipped.detail = why;
-    return skipped;
-  }
   for (const PlanCondition& asked : options.where)
     if (const std::string value = plan_text(plan.plan, *asked.field); value != asked.value) {
       skipped.reason = not_asked_for;
       skipped.detail = fmt::format("{} {} is not {}", asked.field->name, value, asked.value);
       return skipped;
     }
+  if (const char* why = plan.plan.invalid(); why != nullptr) {
+    skipped.reason = "cannot exist";
+    skipped.detail = why;
+    return skipped;
+  }
   if (const auto lacking = lacking_feature(plan.plan, device)) {
     skipped.reason = lacking->reason;
     skipped.detail = fmt::format("{} {} {}", lacking->field, lacking->value, lacking->limit);
@@ -100,9 +100,16 @@ TuneResult tune(const Case& c, const DeviceSpec& device, const TuneOptions& opti
     // of all that is wrong, what is wrong with a plan that was asked for
     const auto asked = std::find_if(result.skipped.begin(), result.skipped.end(),
                                     [](const SkippedPlan& plan) { return plan.reason != not_asked_for; });
+    if (asked == result.skipped.end()) {
+      std::string wanted;
+      for (const PlanCondition& condition : options.where)
+        wanted += fmt::format("{}{}={}", wanted.empty() ? "" : " and ", condition.field->name, condition.value);
+      throw InvalidInput(
+          "where", wanted,
+          fmt::format("is met by none of {} plans; {}", result.skipped.size(), result.skipped.front().detail));
+    }
     throw InvalidInput("device", device.name,
-                       fmt::format("takes none of {} plans; {}", result.skipped.size(),
-                                   (asked == result.skipped.end() ? result.skipped.front() : *asked).detail));
+                       fmt::format("takes none of {} plans; {}", result.skipped.size(), asked->detail));
   }
   std::sort(result.ranked.begin(), result.ranked.end(), faster);
   int left = std::max(2, options.full);

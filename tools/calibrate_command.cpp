@@ -5,23 +5,34 @@
 #include <string>
 #include <vector>
 
+#include "attest/problem/error.h"
+#include "attest/problem/text.h"
 #include "attest/simulator/calibration.h"
 #include "calibrating.h"
 #include "commands.h"
 #include "output.h"
+#include "parse.h"
 
 namespace attest::tools {
 namespace {
 
+/// --name, which the device file and all that reads it show.
+std::string read_name(const Flags& flags) {
+  const std::string name = flags.text("--name").value_or("this-gpu");
+  if (name.empty()) throw InvalidInput("name", "''", "must not be empty");
+  if (!is_printable(name)) throw InvalidInput("name", in_quotes(name), "must be UTF-8 without control characters");
+  return name;
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  const std::string name = read_name(flags);
   const auto out = output_file(flags, "--out");
   if (out) results.refuse_same_file("out", out->path());
   const Calibration measured = calibrate_gpu();
   const DeviceSpec& m = measured.device;
   const DeviceSpec nearest = nearest_device(m.compute_capability, m.num_sms, m.dram_bytes);
-  const nlohmann::ordered_json device =
-      to_json(calibrated_device(flags.text("--name").value_or("this-gpu"), m.name, m, nearest));
+  const nlohmann::ordered_json device = to_json(calibrated_device(name, m.name, m, nearest));
   const nlohmann::ordered_json known = to_json(nearest);
   std::string text = fmt::format("{}; what is not measured is as {} has it\n\n{:<30} {:>12} {:>12} {:>7}  {}\n", m.name,
                                  nearest.name, "", "measured", nearest.name, "ratio", "");

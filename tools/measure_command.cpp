@@ -128,6 +128,13 @@ MeasuredFile read_measured(const std::string& field, const std::string& path) {
   return measured_from_csv(read_file(field, path, limit_bytes), path);
 }
 
+/// Of --against, where it has none of `calls`.
+void refuse_other_calls(const Flags& flags, const std::vector<MeasuredCall>& calls,
+                        const std::optional<MeasuredFile>& other) {
+  if (other && !have_a_call_in_common(calls, other->calls))
+    throw InvalidInput("against", in_quotes(*flags.text("--against")), "has no call of these");
+}
+
 ExitCode run_panel(const Flags& flags, const Results& results) {
   for (const std::string& flag : case_flags_given(flags))
     throw InvalidInput("panel", flag, "goes without --panel, whose cases are fixed");
@@ -135,6 +142,8 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     throw InvalidInput("panel", flag, "goes without --panel, whose kernels are fixed");
   const auto html = output_file(flags, "--html");
   if (html) results.refuse_same_file("html", html->path());
+  std::optional<MeasuredFile> other;  // read before minutes of measuring
+  if (const auto against = flags.text("--against")) other = read_measured("against", *against);
   MeasuredFile measured;
   std::optional<OutputFile> csv;
   std::optional<DeviceSpec> device;
@@ -144,6 +153,7 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
       throw InvalidInput("from", flag, "goes without --from, which reads what was measured");
     measured = read_measured("from", *from);
     if (measured.calls.empty()) throw InvalidInput("from", in_quotes(*from), "holds no call");
+    refuse_other_calls(flags, measured.calls, other);
     device = device_of(flags, measured.comments.empty() ? "" : measured.comments.front());
   } else {
     const Provenance how = read_provenance(flags);
@@ -153,13 +163,13 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     if (csv && html) refuse_same_file("out", csv->path(), "--html", html->path());
     measured.comments = how.lines();
     measured.calls = admitted(measurement_panel());
+    refuse_other_calls(flags, measured.calls, other);
     measure(measured.calls, how, true);
   }
   std::vector<Comparison> comparisons;
   for (const MeasuredCall& call : measured.calls) comparisons.push_back(compare(call, *device, nullptr, warm));
   std::string text = to_table(comparisons);
-  if (const auto other = flags.text("--against"))
-    text += "\n" + agreement_table(measured.calls, read_measured("against", *other).calls);
+  if (other) text += "\n" + agreement_table(measured.calls, other->calls);
   const std::string heading = measured.comments.empty() ? "" : measured.comments.front();
   std::vector<OutputFile::Staged> files;
   if (csv) files.push_back(csv->stage(to_csv(measured.calls, measured.comments)));

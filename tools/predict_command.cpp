@@ -44,6 +44,7 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   const SweepAxis axis = parse_sweep(*flags.text("--sweep"));
   if (const auto path = flags.text("--trace")) throw InvalidInput("trace", in_quotes(*path), "goes without --sweep");
   if (flags.given("--warm")) throw InvalidInput("warm", "--warm", "goes without --sweep");
+  if (flags.given("--auto-splits")) throw InvalidInput("auto_splits", "--auto-splits", "goes without --sweep");
   const auto csv = output_file(flags, "--csv");
   const auto html = output_file(flags, "--html");
   if (csv) results.refuse_same_file("csv", csv->path());

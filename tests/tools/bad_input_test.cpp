@@ -41,6 +41,7 @@ const BadInput bad_inputs[] = {
     {{"--jsn", "-"}, 2, "command line: '--jsn' is no flag that stands before a command; see attest --help"},
     {{"predict", "--csv", "x.csv"}, 2, "csv: 'x.csv' goes with --sweep"},
     {{"predict", "--sweep", "seqlen=1..4", "--trace", "x.json"}, 2, "trace: 'x.json' goes without --sweep"},
+    {{"predict", "--sweep", "num_splits=1,2", "--auto-splits"}, 2, "auto_splits: --auto-splits goes without --sweep"},
     {{"predict", "--sweep", "seqlen=4..1"}, 2, "sweep: 'seqlen=4..1' ends below where it begins"},
     {{"predict", "--sweep", "seed=0..1000"}, 2, "sweep: 'seed=0..1000' has more than 1000 points"},
     {{"predict", "--sweep", "headdim=64,300"}, 2, "headdim: 300 is outside 1 to 256"},
@@ -54,9 +55,17 @@ const BadInput bad_inputs[] = {
     {{"measure", "--panel", "--from", "none.csv", "--via", "ncu"},
      2,
      "from: --via goes without --from, which reads what was measured"},
+    {{"measure", "--panel", "--against", "none.csv"}, 2, "against: 'none.csv' does not exist"},
+    {{"calibrate", "--name", ""}, 2, "name: '' must not be empty"},
+    {{"calibrate", "--name", "a\xff"}, 2, "name: 'a\xff' must be UTF-8 without control characters"},
+    {{"calibrate", "--name", "a\tb"}, 2, "name: 'a\\x09b' must be UTF-8 without control characters"},
     {{"tune", "--top", "0"}, 2, "top: 0 is outside 1 to 100"},
     {{"tune", "--where", "stages"}, 2, "where: 'stages' is not FIELD=VALUE"},
     {{"tune", "--where", "matrix_kind=hmma"}, 2, "matrix_kind: \"hmma\" must be one of mma_sync, wgmma (in --where)"},
+    {{"tune", "--where", "tile_m=\xff"}, 2, "tile_m: \"\xEF\xBF\xBD\" must be a number (in --where)"},
+    {{"predict", "--set", "key_order=\xff"},
+     2,
+     "key_order: \"\xEF\xBF\xBD\" must be one of descending, ascending (in --set)"},
     {{"predict", "--set", "tile_m"}, 2, "set: 'tile_m' is not FIELD=VALUE"},
     {{"predict", "--set", "tile_m=100"}, 2, "tile_m: 100 is no multiple of 16 rows a warp, up to 512 (in --set)"},
     {{"predict", "--set", "tile_m=64", "--set", "tile_m=64"}, 2, "tile_m: set twice; must be set once (in --set)"},
@@ -328,6 +337,14 @@ TEST_P(BadInputTest, OneLineAndNothingWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, BadInputTest, ::testing::ValuesIn(bad_inputs));
+
+TEST(BadInput, APanelAgainstOneOfOtherCalls) {
+  const Folder folder;
+  folder.write("other.csv", "mechanism,kernel,case,launch,function,a.sum\nm,cpu,{},0,f,1\n");
+  const Ran ran = run_attest({"measure", "--panel", "--from", ATTEST_PANEL, "--against", "other.csv"}, folder);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err, "attest: against: 'other.csv' has no call of these\n");
+}
 
 TEST(BadInput, ALinkToItselfIsNotReplaced) {
   const Folder folder;

@@ -158,8 +158,8 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(gpu, "dram_bytes", 1 << 24), "l2_bytes", "52428800", "dram_bytes = 16777216");
   expect_refused(with(gpu, "l2_slices_per_partition", 7), "l2_slices_per_partition", "7", "12800 sets");
   expect_refused(with(gpu, "num_sms", 7), "gpc_sides", "8 GPCs", "num_sms = 7");
-  expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "l2_partitions is 1");
-  expect_refused(with(gpu, "gpc_clocks", Json({1, 1})), "gpc_clocks", "2 GPCs", "gpc_sides has 8");
+  expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "must be below l2_partitions = 1");
+  expect_refused(with(gpu, "gpc_clocks", Json({1, 1})), "gpc_clocks", "2 GPCs", "must be as many as gpc_sides, 8");
   expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");
   expect_refused(with(gpu, "register_allocation_unit", 32768), "register_allocation_unit", "32768", "16384");
 }

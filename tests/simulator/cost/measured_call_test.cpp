@@ -71,7 +71,17 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head + row + "\n"), "");
   EXPECT_EQ(message_of("hello\n"), "panel.csv: line 1: 'hello' is no header");
   EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
-  EXPECT_EQ(message_of(head + row + "x\n"), "panel.csv: line 2: '1x' is no number, of a__b.sum");
+  for (const std::string& counter : std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999"}) {
+    EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
+              "panel.csv: line 2: '" + counter + "' is no finite number from 0, of a__b.sum");
+  }
+  EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
+            "panel.csv: line 1: 'a__b.sum' is a column already");
+  EXPECT_EQ(message_of(head + "\xff" + row + "\n"),
+            "panel.csv: line 2: mechanism must be UTF-8 without control characters");
+  EXPECT_EQ(message_of(head + "m,sm\t80,{},0,f,1\n"),
+            "panel.csv: line 2: kernel must be UTF-8 without control characters");
+  EXPECT_THAT(message_of(head + "m,sm80,{},nan,f,1\n"), HasSubstr("'nan' is no number of a launch"));
   std::string second = row;
   second.replace(second.find(",0,f"), 4, ",2,f");
   EXPECT_EQ(message_of(head + row + "\n" + second + "\n"),

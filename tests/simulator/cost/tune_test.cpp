@@ -163,7 +163,10 @@ TEST(Tune, SaysWhatNoPlanHas) {
     return "nothing";
   };
   EXPECT_THAT(refusal("a100", {"matrix_kind=wgmma"}), testing::HasSubstr("wgmma"));
-  EXPECT_THAT(refusal("a100", {"stages=4"}), testing::HasSubstr("stages 2 is not 4"));
+  EXPECT_THAT(refusal("a100", {"stages=4"}), testing::MatchesRegex("where: stages=4 is met by none of [0-9]+ plans; "
+                                                                   "stages 2 is not 4"));
+  EXPECT_THAT(refusal("a100", {"stages=4", "tile_m=48"}), testing::StartsWith("where: stages=4 and tile_m=48 is met"));
+  EXPECT_THAT(refusal("a100", {"matrix_kind=wgmma"}), testing::StartsWith("device: a100 takes none of "));
   EXPECT_THAT(refusal("a100", {"stages=7"}), testing::HasSubstr("stages: 7 is outside 1 to 4 (in --where)"));
   EXPECT_THAT(refusal("a100", {"matrix_kind=wmma"}), testing::HasSubstr("must be one of mma_sync, wgmma"));
 }

@@ -55,6 +55,7 @@ std::vector<std::string> mechanisms_of(const std::vector<Comparison>& comparison
 std::string to_table(const Comparison& comparison);
 /// For a terminal: a line a call, ratios; then mean and most of each mechanism.
 std::string to_table(const std::vector<Comparison>& comparisons);
+bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);
 /// How far two measurements of the same calls are apart, a line a counter; of calls of one launch, since what a second
 /// one finds in the caches is not the same for every profiler.
 std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);

@@ -16,9 +16,14 @@ void declare_kernel_flag(Flags& flags) {
       "./mine.py (cpu)");
 }
 
+std::string kernel_file(const std::string& word) {
+  if (is_python_kernel(word)) return python_file(word);
+  return is_plugin(word) ? plugin_spec(word).path : "";
+}
+
 std::string known_kernel(const std::string& word) {
-  if (is_python_kernel(word) || is_plugin(word)) {
-    check_plugin_file(is_python_kernel(word) ? python_file(word) : plugin_spec(word).path);
+  if (const std::string file = kernel_file(word); !file.empty()) {
+    check_plugin_file(file);
     return word;
   }
   std::vector<std::string> names = kernel_names();

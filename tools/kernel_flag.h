@@ -13,5 +13,7 @@ void declare_kernel_flag(Flags& flags);
 std::string read_kernel(const Flags& flags);
 /// The same of a word.
 std::string known_kernel(const std::string& word);
+/// The user's file that a word of --kernel names; empty for attest's own kernels.
+std::string kernel_file(const std::string& word);
 
 }  // namespace attest::tools

@@ -1,6 +1,8 @@
 // attest merge: shards of a campaign, joined.
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "attest/nightly/history.h"
 #include "attest/nightly/merge.h"
 #include "commands.h"
 #include "output.h"
@@ -10,7 +12,14 @@ namespace {
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
-  const Merged merged = merge(read_shards(flags.positional()));
+  const Shards shards = read_shards(flags.positional());
+  std::error_code error;
+  for (const std::string& folder : flags.positional())
+    if (std::filesystem::exists(std::filesystem::path(folder) / History::file_name, error))
+      results.refuse_night_files("dir", folder);
+  for (const ShardPart& part : shards.parts) results.refuse_same_file("dir", part.source);
+  for (const UnreadableShard& shard : shards.unreadable) results.refuse_same_file("dir", shard.source);
+  const Merged merged = merge(shards);
   results.finish("merge", to_json(merged), to_text(merged));
   return merged.exit_code();
 }

@@ -60,6 +60,7 @@ ExitCode write_reports(const std::string& folder, const Results& results, const 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const NightlyOptions options = read_options(flags);
+  results.refuse_night_files("out", options.out);
   run_nightly(options, WorkerProgram{});
   clear_stop();
   return write_reports(options.out, results, "nightly");
@@ -67,7 +68,9 @@ ExitCode run(const Flags& flags) {
 
 ExitCode run_report(const Flags& flags) {
   const Results results(flags);
-  return write_reports(flags.positional().at(0), results, "nightly");
+  const std::string folder = flags.positional().at(0);
+  results.refuse_night_files("dir", folder);
+  return write_reports(folder, results, "nightly");
 }
 
 }  // namespace

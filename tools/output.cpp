@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attest/problem/error.h"
+#include "kernel_flag.h"
 #include "parse.h"
 #include "unfinished.h"
 
@@ -119,12 +120,14 @@ void OutputFile::write(std::string_view bytes) const { stage(bytes).commit(); }
 
 void refuse_input(const Flags& flags, std::string_view field, const fs::path& path) {
   const auto plain = [](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file)); };
-  for (const std::string& flag : flags.given_of(input_flags)) {
-    const std::string input = *flags.text(flag);
+  const auto refuse = [&](const std::string& flag, const std::string& input) {
     std::error_code error;  // a case may be given as JSON, which is no name of a file
     if (fs::is_regular_file(input, error) && plain(input) == plain(path))
       throw InvalidInput(field, in_quotes(path.string()), fmt::format("is read for {}, and would be replaced", flag));
-  }
+  };
+  for (const std::string& flag : flags.given_of(input_flags)) refuse(flag, *flags.text(flag));
+  for (const std::string& flag : flags.given_of({"--kernel"}))
+    for (const std::string& word : flags.texts(flag)) refuse(flag, kernel_file(word));
 }
 
 std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag) {
@@ -159,6 +162,14 @@ Results::Results(const Flags& flags) {
 
 void Results::refuse_same_file(std::string_view field, const fs::path& other) const {
   if (file_) tools::refuse_same_file(field, other, "--json", file_->path());
+}
+
+void Results::refuse_night_files(std::string_view field, const fs::path& folder) const {
+  for (const char* name : {"history.sqlite", "history.sqlite-wal", "history.sqlite-shm", "lock", "index.html",
+                           "junit.xml", "nightly.json"})
+    refuse_same_file(field, folder / name);
+  std::error_code error;  // a first night has no corpus yet
+  for (const auto& entry : fs::directory_iterator(folder / "corpus", error)) refuse_same_file(field, entry.path());
 }
 
 void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text,

@@ -70,6 +70,8 @@ class Results {
   std::string json_path() const { return file_ ? file_->path().string() : ""; }
   /// Throws InvalidInput naming `field` if `other` is the file of --json too.
   void refuse_same_file(std::string_view field, const std::filesystem::path& other) const;
+  /// The same of everything that attest nightly keeps in `folder`: history, lock, reports and corpus.
+  void refuse_night_files(std::string_view field, const std::filesystem::path& folder) const;
 
  private:
   bool json_on_stdout_ = false;

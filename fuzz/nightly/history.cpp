@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "attest/fuzz/outcomes.h"
@@ -45,11 +47,12 @@ fs::path prepared(const fs::path& folder, bool must_exist) {
   return path;
 }
 
-std::uint64_t unsigned_of(const std::string& text) {
+std::uint64_t unsigned_of(std::string_view field, const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    throw InvalidInput("history", fmt::format("'{}'", text.substr(0, 40)), "is no integer from 0 to 2^64 - 1");
+    throw InvalidInput("history", fmt::format("{} '{}'", field, text.substr(0, 40)),
+                       "is no integer from 0 to 2^64 - 1");
   return value;
 }
 
@@ -60,6 +63,28 @@ std::vector<T> list_of(std::string_view field, const std::string& text) {
   } catch (const nlohmann::json::exception&) {
     throw InvalidInput("history", fmt::format("{} '{}'", field, text.substr(0, 40)), "is no list of its kind");
   }
+}
+
+std::vector<double> figures_of(const std::string& text) {
+  std::vector<double> figures = list_of<double>("figures", text);
+  if (figures.empty()) throw InvalidInput("history", fmt::format("figures '{}'", text), "has none; one is the least");
+  return figures;
+}
+
+// As utc_now() writes it.
+std::string time_of(std::string_view field, const std::string& text) {
+  std::tm parts{};
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (text.size() != std::string_view("2026-01-31T23:59:59Z").size() || end != text.c_str() + text.size())
+    throw InvalidInput("history", fmt::format("{} '{}'", field, text.substr(0, 40)),
+                       "is no time such as 2026-01-31T23:59:59Z");
+  return text;
+}
+
+double seconds_of(double seconds) {
+  if (!(std::isfinite(seconds) && seconds >= 0))
+    throw InvalidInput("history", fmt::format("seconds '{}'", seconds), "is no finite number from 0");
+  return seconds;
 }
 
 std::string list_text(const auto& list) {
@@ -157,25 +182,29 @@ Night History::load(std::int64_t id) const {
                  "SELECT started, finished, version, host, device, driver, toolkit, seed, generator_version, "
                  "shard_index, shard_count, kernels FROM night WHERE id = ?1");
   if (!read.bind(id).step()) throw InvalidInput("history", fmt::format("night {}", id), "is not recorded");
-  night.started = read.text(0), night.finished = read.text(1), night.version = read.text(2);
+  night.started = time_of("started", read.text(0)), night.version = read.text(2);
+  if (const std::string finished = read.text(1); !finished.empty()) night.finished = time_of("finished", finished);
   night.machine = {read.text(3), read.text(4), read.text(5), read.text(6)};
-  night.campaign = {unsigned_of(read.text(7)), unsigned_of(read.text(8)), unsigned_of(read.text(9)),
-                    unsigned_of(read.text(10))};
+  night.campaign = {unsigned_of("seed", read.text(7)), unsigned_of("generator_version", read.text(8)),
+                    unsigned_of("shard_index", read.text(9)), unsigned_of("shard_count", read.text(10))};
+  if (night.campaign.shard_index >= night.campaign.shard_count)
+    throw InvalidInput("history", fmt::format("shard_index, shard_count '{}/{}'", read.text(9), read.text(10)),
+                       "is not I/N with 0 <= I < N");
   night.kernels = list_of<std::string>("kernels", read.text(11));
   Statement steps(*database_, "SELECT name, seconds, note FROM step WHERE night = ?1 ORDER BY rowid");
-  for (steps.bind(id); steps.step();) night.steps.push_back({steps.text(0), steps.number(1), steps.text(2)});
+  for (steps.bind(id); steps.step();)
+    night.steps.push_back({steps.text(0), seconds_of(steps.number(1)), steps.text(2)});
   Statement checks(*database_, "SELECT name, state, detail, repro FROM verdict WHERE night = ?1 ORDER BY name");
   for (checks.bind(id); checks.step();)
     night.checks.push_back(
         {checks.text(0), check_state_named("state", checks.text(1)), checks.text(2), checks.text(3)});
   Statement series(*database_, "SELECT name, unit, figures, begins FROM series WHERE night = ?1 ORDER BY name");
   for (series.bind(id); series.step();)
-    night.series.push_back(
-        {series.text(0), series.text(1), list_of<double>("figures", series.text(2)), series.integer(3) != 0});
+    night.series.push_back({series.text(0), series.text(1), figures_of(series.text(2)), series.integer(3) != 0});
   Statement covered(*database_, "SELECT kernel, first_case, outcomes FROM covered WHERE night = ?1 ORDER BY rowid");
   for (covered.bind(id); covered.step();)
     night.covered.push_back(
-        {covered.text(0), unsigned_of(covered.text(1)), outcomes_from_text("outcomes", covered.text(2))});
+        {covered.text(0), unsigned_of("first_case", covered.text(1)), outcomes_from_text("outcomes", covered.text(2))});
   return night;
 }
 
@@ -194,7 +223,7 @@ std::vector<Figures> History::before(std::int64_t id, const Series& series, int 
   std::vector<Figures> figures;
   for (int good = 0; good < most && read.step(); good += figures.back().red ? 0 : 1)
     figures.push_back(
-        {read.text(0), list_of<double>("figures", read.text(1)), is_red(check_state_named("state", read.text(2)))});
+        {time_of("started", read.text(0)), figures_of(read.text(1)), is_red(check_state_named("state", read.text(2)))});
   std::reverse(figures.begin(), figures.end());
   return figures;
 }
@@ -207,10 +236,10 @@ RedSince History::red_since(std::int64_t id, const std::string& check) const {
   RedSince since;
   for (read.bind(id).bind(check); read.step();) {
     if (!is_red(check_state_named("state", read.text(1)))) {
-      since.last_good = read.text(0);
+      since.last_good = time_of("started", read.text(0));
       break;
     }
-    since.first = read.text(0);
+    since.first = time_of("started", read.text(0));
     ++since.nights;
   }
   return since;

@@ -63,13 +63,22 @@ bool can_resume(const Night& night, const NightlyOptions& options) {
          c.shard_count == options.shard_count && (options.kernels.empty() || options.kernels == night.kernels);
 }
 
+// Of id 0 where there is none. Every night is read, so that a damaged one is told of before time is spent.
+Night newest_of(const History& history) {
+  Night night;
+  for (const std::int64_t id : history.ids()) night = history.load(id);
+  return night;
+}
+
 class Run {
  public:
   Run(const NightlyOptions& options, const WorkerProgram& program)
-      : options_(options), program_(program), history_(options.out), facts_(look_around()) {
-    const std::vector<std::int64_t> ids = history_.ids();
-    if (!ids.empty()) night_ = history_.load(ids.back());
-    if (ids.empty() || !can_resume(night_, options_)) {
+      : options_(options),
+        program_(program),
+        history_(options.out),
+        night_(newest_of(history_)),
+        facts_(look_around()) {
+    if (night_.id == 0 || !can_resume(night_, options_)) {
       begin();
       return;
     }
@@ -155,8 +164,8 @@ class Run {
   const NightlyOptions& options_;
   const WorkerProgram& program_;
   History history_;
-  const Facts facts_;
   Night night_;
+  const Facts facts_;
   bool moved_ = false;
 };
 
@@ -168,6 +177,9 @@ void NightlyOptions::validate() const {
     if (std::find(std::begin(nightly_steps), std::end(nightly_steps), step) == std::end(nightly_steps))
       throw InvalidInput("steps", fmt::format("'{}'", step),
                          fmt::format("is none of {}", fmt::join(nightly_steps, ", ")));
+  std::error_code error;
+  if (!tests.empty() && !std::filesystem::is_directory(tests, error))
+    throw InvalidInput("tests", fmt::format("'{}'", tests), "is no folder");
   CampaignOptions campaign;
   campaign.time_seconds = seconds;
   campaign.shard_index = shard_index, campaign.shard_count = shard_count;

@@ -123,6 +123,7 @@ const BadInput bad_inputs[] = {
      "time: '5d' is not a time such as 500ms, 60s, 30m or 8h, more than 0 and at most 168h"},
     {{"fuzz", "--shard", "4/4"}, 2, "shard: '4/4' is not I/N with 0 <= I < N, such as 0/4"},
     {{"fuzz", "--threads", "0"}, 2, "threads: 0 is outside 1 to 1024"},
+    {{"nightly", "--out", "n", "--tests", "none"}, 2, "tests: 'none' is no folder"},
     {{"check", "--mask", ""}, 2, "mask: '' is no file"},
     {{"check", "--mask", "."}, 3, "'.': cannot be written: it is a folder"},
     {{"check", "--mask-head", "0"}, 2, "mask_head: 0 selects a part of the mask, which takes --mask FILE"},

@@ -1,6 +1,7 @@
 // attest nightly, merge, report and bench as a user runs them, and as cron finds them the morning after.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -253,6 +254,25 @@ TEST(Bench, AKernelThatThrowsHasCrashed) {
   const Json crashed = red_named(Json::parse(folder.read("night.json")), "time/cpu");
   EXPECT_EQ(crashed.at("state"), "crashed");
   EXPECT_EQ(crashed.at("repro"), "attest bench --kernel cpu");
+}
+
+// An older one, which tonight's steps do not read: the reports after them would.
+TEST(Nightly, ADamagedNightIsToldBeforeTimeIsSpent) {
+  const Folder folder;
+  const auto night = [&](const std::string& seed) {
+    return run_attest(words("nightly --out n --kernel cpu --steps sanitizer --time 1s --seed " + seed), folder);
+  };
+  ASSERT_EQ(night("1").exit_code, 0);
+  ASSERT_EQ(night("2").exit_code, 0);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder.path() / "n/history.sqlite").c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "UPDATE night SET shard_count = 0 WHERE id = 1", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  const std::string why = "attest: history: shard_index, shard_count '0/0' is not I/N with 0 <= I < N\n";
+  for (const Ran& ran : {night("3"), run_attest(words("report n"), folder)}) {
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.err, why) << "and no step began";
+  }
 }
 
 }  // namespace

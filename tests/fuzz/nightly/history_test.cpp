@@ -148,11 +148,12 @@ TEST_F(HistoryTest, FiguresOfAnotherClockAreNoBaseline) {
 TEST_F(HistoryTest, HoweverLongAFigureIsRedItsBaselineStays) {
   History history(folder);
   const auto values = [](double middle) { return std::vector<double>(9, middle); };
+  const auto dated = [](const char* month, int day) { return month + std::to_string(100 + day).substr(1); };
   const std::string name = "time/cpu/x";
   for (int day = 1; day <= 25; ++day)
-    add_night(history, night_of("2026-01-" + std::to_string(day)), CheckState::passed, values(1));
+    add_night(history, night_of(dated("2026-01-", day)), CheckState::passed, values(1));
   for (int day = 1; day <= 25; ++day) {
-    const std::int64_t id = history.begin(night_of("2026-02-" + std::to_string(day)));
+    const std::int64_t id = history.begin(night_of(dated("2026-02-", day)));
     const Series slow{name, "s", values(2), false};
     const std::vector<Figures> before = history.before(id, slow, baseline_nights);
     const Judgement judgement = judge(slow, before, device_time_gate);
@@ -205,6 +206,41 @@ TEST_F(HistoryTest, ANewerOneIsRefused) {
   EXPECT_THAT(refusal(), HasSubstr("version 9 is newer than 1"));
 }
 
+// What no night has, whatever its type: each would end the report that divides by it, or cuts words out of it.
+TEST_F(HistoryTest, DamagedValuesAreNamed) {
+  std::int64_t newest = 0;
+  {
+    History history(folder);
+    add_night(history, night_of("2026-11-01"), CheckState::wrong, {1});
+    newest = add_night(history, night_of("2026-11-02"), CheckState::wrong, {1});
+  }
+  const struct {
+    const char *damage, *repair, *words;
+  } rows[] = {
+      {"night SET shard_count = 0", "night SET shard_count = 1",
+       "history: shard_index, shard_count '0/0' is not I/N with 0 <= I < N"},
+      {"night SET shard_index = 1", "night SET shard_index = 0", "shard_index, shard_count '1/1' is not I/N"},
+      {"night SET started = ''", "night SET started = '2026-11-01T01:00:00Z'",
+       "history: started '' is no time such as 2026-01-31T23:59:59Z"},
+      {"night SET started = 'zz{'", "night SET started = '2026-11-01T01:00:00Z'", "started 'zz{' is no time"},
+      {"night SET finished = '2026-11-01'", "night SET finished = ''", "finished '2026-11-01' is no time"},
+      {"step SET seconds = 9e999", "step SET seconds = 1", "history: seconds 'inf' is no finite number from 0"},
+      {"step SET seconds = -1", "step SET seconds = 1", "seconds '-1' is no finite number"},
+      {"series SET figures = '[]'", "series SET figures = '[1]'", "history: figures '[]' has none"},
+  };
+  for (const auto& [damage, repair, words] : rows) {
+    const std::string update = "UPDATE ", first = " WHERE rowid = 1";
+    execute((update + damage + first).c_str());
+    EXPECT_THAT(refusal(), HasSubstr(words));
+    execute((update + repair + first).c_str());
+    EXPECT_EQ(refusal(), "");
+  }
+  const History history(folder);
+  execute("UPDATE night SET started = '' WHERE id = 1; UPDATE series SET figures = '[]' WHERE night = 1");
+  EXPECT_THROW(history.before(newest, x, 20), InvalidInput);
+  EXPECT_THROW(history.red_since(newest, x.name), InvalidInput);
+}
+
 TEST_F(HistoryTest, DamagedFieldsAreNamed) {
   {
     History history(folder);
@@ -215,7 +251,7 @@ TEST_F(HistoryTest, DamagedFieldsAreNamed) {
   execute("UPDATE series SET figures = '[1]'; UPDATE verdict SET state = 'blue'");
   EXPECT_THAT(refusal(), HasSubstr("state: 'blue' is no state of a check"));
   execute("UPDATE verdict SET state = 'passed'; UPDATE night SET seed = '-1'");
-  EXPECT_THAT(refusal(), HasSubstr("'-1' is no integer"));
+  EXPECT_THAT(refusal(), HasSubstr("seed '-1' is no integer"));
   execute("UPDATE night SET seed = '1'; INSERT INTO covered VALUES (1, 'cpu', '0', '5q')");
   EXPECT_THAT(refusal(), HasSubstr("outcomes: '5q' is no run"));
   execute("DROP TABLE covered");

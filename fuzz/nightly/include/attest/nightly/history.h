@@ -53,6 +53,7 @@ class History {
 
   /// Ascending.
   std::vector<std::int64_t> ids() const;
+  /// Throws InvalidInput naming `history`, the field and its value where that is none that attest records.
   Night load(std::int64_t id) const;
 
   /// What nights before `id` on the same device, driver and toolkit measured of the series, oldest first, since its

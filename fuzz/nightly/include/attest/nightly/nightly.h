@@ -26,7 +26,7 @@ struct NightlyOptions {
   bool new_baseline = false;         // tonight's figures are compared with nothing, and later ones with them
   std::string version;               // of attest, for the record
 
-  /// Throws InvalidInput naming out, time, shard, threads, timeout or steps.
+  /// Throws InvalidInput naming out, time, shard, threads, timeout, steps or tests.
   void validate() const;
 };
 

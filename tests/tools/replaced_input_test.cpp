@@ -1,0 +1,78 @@
+// An output that would replace what a command reads, or keeps, is refused, and the file is as it was.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+void expect_refused(const Folder& folder, const std::string& line, const std::string& words_of_it,
+                    const std::string& file) {
+  const std::string before = folder.read(file);
+  const std::vector<std::string> files = folder.files();
+  const Ran ran = run_attest(words(line), folder);
+  EXPECT_EQ(ran.exit_code, 2) << line;
+  EXPECT_EQ(ran.err, "attest: " + words_of_it + "\n") << line;
+  EXPECT_EQ(folder.read(file), before) << line;
+  EXPECT_EQ(folder.files(), files) << line;
+}
+
+TEST(ReplacedInput, TheFileOfAKernel) {
+  const Folder folder;
+  folder.write("k.so", "x");
+  folder.write("k.py", "x");
+  const struct {
+    const char *line, *field;
+  } rows[] = {{"check --json", "json"},   {"check --mask", "mask"},   {"fuzz --json", "json"},
+              {"fuzz --junit", "junit"},  {"bench --json", "json"},   {"doctor --json", "json"},
+              {"measure --html", "html"}, {"kernels --json", "json"}, {"nightly --out n --json", "json"}};
+  for (const auto& [line, field] : rows)
+    for (const std::string& file : {std::string("k.so"), std::string("k.py")})
+      expect_refused(folder, line + (" " + file) + " --kernel ./" + file,
+                     field + (": '" + file) + "' is read for --kernel, and would be replaced", file);
+  expect_refused(folder, "fuzz --kernel ./k.so:tile=8 --json k.so",
+                 "json: 'k.so' is read for --kernel, and would be replaced", "k.so");
+  expect_refused(folder, "nightly --out n --kernel cpu --kernel ./k.so --json k.so",
+                 "json: 'k.so' is read for --kernel, and would be replaced", "k.so");
+}
+
+TEST(ReplacedInput, WhatANightKeeps) {
+  const Folder folder;
+  for (const char* name : {"history.sqlite", "lock", "index.html", "junit.xml", "nightly.json", "corpus/a.json"}) {
+    const std::string file = std::string("n/") + name;
+    std::filesystem::create_directories((folder.path() / file).parent_path());
+    folder.write(file, "x");
+    const std::string why = ": '" + file + "' is the file of --json as well; one would replace the other";
+    expect_refused(folder, "nightly --out n --steps doctor --time 1s --json ./" + file, "out" + why, file);
+    expect_refused(folder, "report ./n/../n --json " + file, "dir: './n/../" + file + why.substr(why.find("' is")),
+                   file);
+  }
+}
+
+TEST(ReplacedInput, AShardThatIsMerged) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.path() / "s");
+  ASSERT_EQ(run_attest(words("fuzz --cases 4 --threads 1 --json s/a.json"), folder).exit_code, 0);
+  expect_refused(folder, "merge s --json ./s/a.json",
+                 "dir: 's/a.json' is the file of --json as well; one would replace the other", "s/a.json");
+  folder.write("s/b.json", "{");
+  expect_refused(folder, "merge s --json s/b.json",
+                 "dir: 's/b.json' is the file of --json as well; one would replace the other", "s/b.json");
+  EXPECT_EQ(run_attest(words("merge s --json s/c.json"), folder).exit_code, 3) << "it names b.json";
+  EXPECT_EQ(run_attest(words("merge s --json s/c.json"), folder).exit_code, 3) << "a merge is no shard";
+}
+
+TEST(ReplacedInput, ANightThatIsMerged) {
+  const Folder folder;
+  ASSERT_EQ(run_attest(words("nightly --out n --kernel cpu --steps fuzz --time 1s --threads 1"), folder).exit_code, 0);
+  for (const char* file : {"n/history.sqlite", "n/junit.xml"})
+    expect_refused(folder, std::string("merge n --json ") + file,
+                   std::string("dir: '") + file + "' is the file of --json as well; one would replace the other", file);
+}
+
+}  // namespace
+}  // namespace attest::tools

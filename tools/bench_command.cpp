@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apart.h"
 #include "attest/fuzz/kernels.h"
 #include "attest/fuzz/worker.h"
 #include "attest/gpu/forward_buffers.h"
@@ -42,10 +43,12 @@ Command bench_command(const KernelByName& make_kernel) {
             options.kernel = read_kernel(flags);
             if (!case_flags_given(flags).empty()) options.cases.push_back(read_case(flags));
             if (const auto repeats = flags.integer("--repeats", 1, 1000)) options.repeats = static_cast<int>(*repeats);
-            const std::unique_ptr<Kernel> kernel = make_kernel(options.kernel);
-            const BenchResult result = bench(*kernel, options);
-            results.finish("bench", to_json(options, result), to_text(options, result));
-            return exit_pass;
+            return apart(options.kernel, [&] {
+              const std::unique_ptr<Kernel> kernel = make_kernel(options.kernel);
+              const BenchResult result = bench(*kernel, options);
+              results.finish("bench", to_json(options, result), to_text(options, result));
+              return exit_pass;
+            });
           }};
 }
 

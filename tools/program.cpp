@@ -105,11 +105,10 @@ class Program {
 
 }  // namespace
 
-int run_program(std::span<const Command> commands, int argc, const char* const* argv) {
+int exit_status_of(const std::function<int()>& work) {
   int code = exit_pass;
-  const EndOnSignals end_on_signals;
   try {
-    code = Program(commands).run(argc, argv);
+    code = work();
   } catch (const InvalidInput& error) {
     return fail(exit_usage, error.what());
   } catch (const KernelCrashed& error) {
@@ -123,6 +122,13 @@ int run_program(std::span<const Command> commands, int argc, const char* const* 
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(exit_environment, "stdout: cannot be written");
   return code;
+}
+
+int run_program(std::span<const Command> commands, int argc, const char* const* argv) {
+  return exit_status_of([&] {
+    const EndOnSignals end_on_signals;
+    return Program(commands).run(argc, argv);
+  });
 }
 
 }  // namespace attest::tools

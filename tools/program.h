@@ -17,8 +17,11 @@ struct Command {
   std::function<ExitCode(const Flags&)> run;
 };
 
-/// Reads the command line, runs the command it names and returns the exit status. Whatever is thrown becomes one line
-/// on stderr: InvalidInput exits with 2, EnvironmentError with 3, anything else with 3 and a request to report it.
+/// The exit status that `work` returns, or that what it throws stands for: InvalidInput is told in a line on stderr and
+/// is 2, EnvironmentError 3, anything else 3 with a request to report it. 3, too, where stdout could not be written.
+int exit_status_of(const std::function<int()>& work);
+
+/// Reads the command line, runs the command it names and returns the exit status.
 int run_program(std::span<const Command> commands, int argc, const char* const* argv);
 
 }  // namespace attest::tools

@@ -1,7 +1,10 @@
 // A library of one's own on the command line: what each command says of it, and with which exit status.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "run_attest.h"
@@ -62,6 +65,20 @@ TEST(PluginCommands, WhatIsNoPluginIsOneLine) {
     EXPECT_EQ(ran.err, "attest: kernel: './libnone.so' is no file\n");
   }
   EXPECT_THAT(run({"doctor", "--timeout", "5s"}).err, HasSubstr("timeout: 5s goes with --kernel"));
+}
+
+TEST(PluginCommands, BenchSaysWhatBecameOfItsChild) {
+  const Folder folder;
+  for (const auto& [end, how] : {std::pair{"exit(0)", "exit status 0"}, {"abort()", "SIGABRT"}}) {
+    std::ofstream(folder.path() / "ends.c")
+        << "#include <stdlib.h>\n__attribute__((constructor)) static void f(void) {" << end << ";}\n";
+    ASSERT_EQ(std::system(fmt::format("cc -shared -fPIC -o {0}/ends.so {0}/ends.c", folder.path().string()).c_str()),
+              0);
+    const Ran ran = run_attest({"bench", "--kernel", "./ends.so", "--dtype", "fp32"}, folder);
+    EXPECT_EQ(ran.exit_code, 4);
+    EXPECT_EQ(ran.err, fmt::format("attest: kernel './ends.so' ended the process that called it: {}\n", how));
+  }
+  EXPECT_EQ(run({"bench", "--kernel", "./none.so"}).exit_code, 2) << "what is thrown there keeps its status";
 }
 
 }  // namespace

@@ -64,11 +64,11 @@ TEST(Nightly, AWholeNightOnTheCpu) {
 TEST(Nightly, APlantedBugAndAPlantedSlowDownTurnRed) {
   const Folder folder;
   const std::string night = "nightly --out n --kernel cpu --time 8s --threads 2 --json night.json ";
-  const Ran good = run_planted("", night + "--seed 1 --steps time,fuzz", folder);
+  const Ran good = run_planted("cpu:steady", night + "--seed 1 --steps time,fuzz", folder);
   ASSERT_EQ(good.exit_code, 0) << good.out << good.err;
   const std::string good_started = Json::parse(folder.read("night.json")).at("started");
 
-  const Ran slow = run_planted("cpu:slow", night + "--seed 2 --steps time", folder);
+  const Ran slow = run_planted("cpu:steady,slow", night + "--seed 2 --steps time", folder);
   EXPECT_EQ(slow.exit_code, 5) << slow.out << slow.err;
   Json json = Json::parse(folder.read("night.json"));
   const Json slower = red_named(json, "time/cpu/");
@@ -77,11 +77,11 @@ TEST(Nightly, APlantedBugAndAPlantedSlowDownTurnRed) {
   EXPECT_EQ(slower.at("last_good"), good_started);
   EXPECT_THAT(slower.at("repro").get<std::string>(), StartsWith("attest bench --kernel cpu --"));
   std::string repro = slower.at("repro");
-  const Ran repeated = run_planted("cpu:slow", repro.substr(repro.find(' ') + 1) + " --json bench.json", folder);
+  const Ran repeated = run_planted("cpu:steady,slow", repro.substr(repro.find(' ') + 1) + " --json bench.json", folder);
   EXPECT_EQ(repeated.exit_code, 0) << repeated.err;
   EXPECT_EQ(Json::parse(folder.read("bench.json")).at("rows").at(0).at("seconds").size(), 9u);
 
-  const Ran bug = run_planted("cpu:bug", night + "--seed 3 --steps time,fuzz", folder);
+  const Ran bug = run_planted("cpu:steady,bug", night + "--seed 3 --steps time,fuzz", folder);
   EXPECT_EQ(bug.exit_code, 1) << bug.out << bug.err;
   json = Json::parse(folder.read("night.json"));
   const Json wrong = red_named(json, "fuzz/cpu/");
@@ -95,11 +95,11 @@ TEST(Nightly, APlantedBugAndAPlantedSlowDownTurnRed) {
     for (std::size_t at; (at = page.find(tag)) != std::string::npos;) page.erase(at, std::string_view(tag).size());
   EXPECT_THAT(page, HasSubstr("<pre>" + repro + "</pre>"));
   EXPECT_THAT(folder.read("n/junit.xml"), HasSubstr(repro));
-  EXPECT_EQ(run_planted("cpu:bug", repro.substr(repro.find(' ') + 1), folder).exit_code, 1);
+  EXPECT_EQ(run_planted("cpu:steady,bug", repro.substr(repro.find(' ') + 1), folder).exit_code, 1);
   EXPECT_EQ(run_planted("", repro.substr(repro.find(' ') + 1), folder).exit_code, 0);
 
   // Its failures joined the corpus, which the next night replays first; now mended.
-  const Ran mended = run_planted("", night + "--seed 4 --steps corpus,time", folder);
+  const Ran mended = run_planted("cpu:steady", night + "--seed 4 --steps corpus,time", folder);
   EXPECT_EQ(mended.exit_code, 0) << mended.out;
   EXPECT_THAT(mended.out, HasSubstr("failures of before, 0 failed"));
 }
@@ -107,10 +107,10 @@ TEST(Nightly, APlantedBugAndAPlantedSlowDownTurnRed) {
 TEST(Nightly, ANewBaselineAcceptsWhatIsSlower) {
   const Folder folder;
   const std::string night = "nightly --out n --kernel cpu --time 6s --steps time ";
-  ASSERT_EQ(run_planted("", night + "--seed 1", folder).exit_code, 0);
-  EXPECT_EQ(run_planted("cpu:slow", night + "--seed 2", folder).exit_code, 5);
-  EXPECT_EQ(run_planted("cpu:slow", night + "--seed 3 --new-baseline", folder).exit_code, 0);
-  EXPECT_EQ(run_planted("cpu:slow", night + "--seed 4", folder).exit_code, 0);
+  ASSERT_EQ(run_planted("cpu:steady", night + "--seed 1", folder).exit_code, 0);
+  EXPECT_EQ(run_planted("cpu:steady,slow", night + "--seed 2", folder).exit_code, 5);
+  EXPECT_EQ(run_planted("cpu:steady,slow", night + "--seed 3 --new-baseline", folder).exit_code, 0);
+  EXPECT_EQ(run_planted("cpu:steady,slow", night + "--seed 4", folder).exit_code, 0);
 }
 
 TEST(Nightly, AKilledNightGoesOnAndLosesNoCase) {

@@ -1,6 +1,6 @@
 // attest with a kernel that was broken last night: ATTEST_PLANT=sm80:bug makes every causal mask disappear from sm80,
 // =sm80:slow makes it compute everything twice, =sm80:bug,slow both, =sm80:throw lets no call
-// return. Everything else is the program's.
+// return, =sm80:steady,... tells times of a clock that no other program disturbs. Everything else is the program's.
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
@@ -20,7 +20,8 @@ class PlantedKernel : public Kernel {
       : kernel_(std::move(kernel)),
         bug_(plant.find("bug") != plant.npos),
         slow_(plant.find("slow") != plant.npos),
-        throw_(plant.find("throw") != plant.npos) {}
+        throw_(plant.find("throw") != plant.npos),
+        steady_(plant.find("steady") != plant.npos) {}
 
   const Capability& capability() const override { return kernel_->capability(); }
   Numerics numerics(const Case& c) const override { return kernel_->numerics(c); }
@@ -33,6 +34,11 @@ class PlantedKernel : public Kernel {
   RunReport run_backward(const Case& c, const BackwardArgs& args) override { return kernel_->run_backward(c, args); }
   // Twice as many launches, each measurement the sum of two.
   std::vector<double> device_seconds(const Case& c, const ForwardArgs& args, int repeats) override {
+    if (steady_) {
+      std::vector<double> told;
+      for (int i = 0; i < repeats; ++i) told.push_back((slow_ ? 2e-4 : 1e-4) + 1e-7 * i);
+      return told;
+    }
     std::vector<double> seconds = kernel_->device_seconds(planted(c), args, repeats);
     if (!slow_) return seconds;
     const std::vector<double> again = kernel_->device_seconds(planted(c), args, repeats);
@@ -47,7 +53,7 @@ class PlantedKernel : public Kernel {
   }
 
   std::unique_ptr<Kernel> kernel_;
-  bool bug_, slow_, throw_;
+  bool bug_, slow_, throw_, steady_;
 };
 
 std::unique_ptr<Kernel> make_planted(std::string_view spec) {

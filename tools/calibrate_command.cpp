@@ -18,7 +18,7 @@ namespace {
 
 /// --name, which the device file and all that reads it show.
 std::string read_name(const Flags& flags) {
-  const std::string name = flags.text("--name").value_or("this-gpu");
+  std::string name = flags.text("--name").value_or("this-gpu");
   if (name.empty()) throw InvalidInput("name", "''", "must not be empty");
   if (!is_printable(name)) throw InvalidInput("name", in_quotes(name), "must be UTF-8 without control characters");
   return name;

@@ -20,6 +20,8 @@ class DeviceCall : public CountedWork {
   /// counter but those of time depends on them. Throws CudaError, EnvironmentError where there is no device.
   DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c);
   ~DeviceCall() override;
+  DeviceCall(const DeviceCall&) = delete;
+  DeviceCall& operator=(const DeviceCall&) = delete;
 
   void launch() override;
   void wait() override;

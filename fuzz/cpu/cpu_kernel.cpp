@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "attest/plan/launch.h"
+#include "attest/plan/sm80_tiles.h"
 #include "attest/problem/error.h"
 #include "attest/problem/splitmix64.h"
 
@@ -138,11 +139,7 @@ KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   plan.key_order = draw(spec.key_order, {1, 2}) == 2 ? KeyOrder::ascending : KeyOrder::descending;
   plan.grid_order = draw(spec.grid_order, {1, 2}) == 2 ? GridOrder::tiles_batch_heads : GridOrder::tiles_heads_batch;
   plan = with_features(with_layout(plan, c), c);
-  if (spec.packed_heads == 1 && !plan.alibi && !plan.bias && !plan.sink) {
-    // as gpu/sm80 does: one tile holds all rows or they all see the same keys, so splits have the same keys as without
-    const std::int64_t group = c.problem.nheads / c.problem.nheads_k, queries = c.problem.seqlen_q;
-    if (queries == 1 || queries * group <= plan.tile_m) plan.packed_heads = static_cast<int>(group);
-  }
+  if (spec.packed_heads == 1) plan.packed_heads = packable_heads(c.problem, plan.tile_m);
   if (const char* why = plan.invalid())
     throw InvalidInput(
         "kernel",

@@ -10,7 +10,7 @@ namespace attest {
 
 /// What the choice depends on: the grid without splits, and how much of it runs at once.
 struct SplitProblem {
-  std::int64_t ctas = 0, key_tiles = 0;  // key tiles of the longest CTA, and how many as long as it make all the work
+  std::int64_t longest_ctas = 0, key_tiles = 0;  // the work, in CTAs as long as the longest, and that one's key tiles
   std::int64_t num_sms = 0, ctas_per_sm = 1;
 };
 
@@ -23,7 +23,7 @@ struct SplitCosts {
 
 /// Time of a grid: CTAs start in waves, and an SM's CTAs of a wave share it.
 constexpr double split_time(const SplitProblem& s, std::int64_t splits, const SplitCosts& costs = {}) {
-  const std::int64_t ctas = s.ctas * splits, slots = s.num_sms * s.ctas_per_sm;
+  const std::int64_t ctas = s.longest_ctas * splits, slots = s.num_sms * s.ctas_per_sm;
   const auto wave = [&](std::int64_t of) {
     const std::int64_t on_busiest = (of + s.num_sms - 1) / s.num_sms;
     return std::max(costs.alone, static_cast<double>(on_busiest));
@@ -33,10 +33,9 @@ constexpr double split_time(const SplitProblem& s, std::int64_t splits, const Sp
   return shares * (static_cast<double>(share) + costs.per_cta);
 }
 
-/// 1 where the grid alone fills the device to four fifths, else the number with the least time; never so many that a
-/// split has no tile.
+/// 1 where the grid alone fills the device, else the number with the least time; never so many that a split has no tile.
 constexpr int choose_num_splits(const SplitProblem& s, const SplitCosts& costs = {}) {
-  if (s.ctas == 0 || s.num_sms == 0 || 5 * s.ctas >= 4 * s.num_sms * s.ctas_per_sm) return 1;
+  if (s.longest_ctas == 0 || s.longest_ctas >= s.num_sms * s.ctas_per_sm) return 1;
   std::int64_t best = 1;
   for (std::int64_t splits = 2; splits <= std::min<std::int64_t>(s.key_tiles, 256); ++splits) {
     const std::int64_t share = (s.key_tiles + splits - 1) / splits;

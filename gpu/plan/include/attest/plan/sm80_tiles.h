@@ -94,14 +94,18 @@ constexpr int sm80_min_ctas(Sm80Tile tile) {
   return warps == 1 ? 4 : warps == 4 ? 2 : 1;
 }
 
-/// The heads that share a key head share tiles where queries are too few to fill one and nothing tells the heads apart:
-/// K and V are then read once for all of them. One tile holds them all, or they all see the same keys: so splits have
-/// the same keys as without.
-constexpr int sm80_packed_heads(const Problem& p) {
+/// The heads that share a key head share tiles of `rows` rows where nothing tells the heads apart: K and V are then read
+/// once for all of them. One tile holds them all, or they all see the same keys: so splits have the same keys as without.
+constexpr int packable_heads(const Problem& p, std::int64_t rows) {
   const bool heads_alike = !p.alibi && !p.sink && p.bias == Bias::none;
-  const std::int64_t group = p.nheads / p.nheads_k, rows = p.headdim <= 128 && p.headdim_v <= 128 ? 128 : 64;
-  const bool one_tile = p.seqlen_q < 16 && p.seqlen_q * group <= rows;
-  return heads_alike && (one_tile || p.seqlen_q == 1) ? static_cast<int>(group) : 1;
+  const std::int64_t group = p.nheads / p.nheads_k;
+  return heads_alike && (p.seqlen_q == 1 || p.seqlen_q * group <= rows) ? static_cast<int>(group) : 1;
+}
+
+/// Where queries are too few to fill a tile.
+constexpr int sm80_packed_heads(const Problem& p) {
+  const std::int64_t rows = p.headdim <= 128 && p.headdim_v <= 128 ? 128 : 64;
+  return packable_heads(p, p.seqlen_q < 16 ? rows : 0);
 }
 
 /// A positive scale alone can stand in the exponent.

@@ -33,7 +33,8 @@ constexpr double split_time(const SplitProblem& s, std::int64_t splits, const Sp
   return shares * (static_cast<double>(share) + costs.per_cta);
 }
 
-/// 1 where the grid alone fills the device, else the number with the least time; never so many that a split has no tile.
+/// 1 where the grid alone fills the device, else the number with the least time; never so many that a split has no
+/// tile.
 constexpr int choose_num_splits(const SplitProblem& s, const SplitCosts& costs = {}) {
   if (s.longest_ctas == 0 || s.longest_ctas >= s.num_sms * s.ctas_per_sm) return 1;
   std::int64_t best = 1;

@@ -94,8 +94,9 @@ constexpr int sm80_min_ctas(Sm80Tile tile) {
   return warps == 1 ? 4 : warps == 4 ? 2 : 1;
 }
 
-/// The heads that share a key head share tiles of `rows` rows where nothing tells the heads apart: K and V are then read
-/// once for all of them. One tile holds them all, or they all see the same keys: so splits have the same keys as without.
+/// The heads that share a key head share tiles of `rows` rows where nothing tells the heads apart: K and V are then
+/// read once for all of them. One tile holds them all, or they all see the same keys: so splits have the same keys as
+/// without.
 constexpr int packable_heads(const Problem& p, std::int64_t rows) {
   const bool heads_alike = !p.alibi && !p.sink && p.bias == Bias::none;
   const std::int64_t group = p.nheads / p.nheads_k;

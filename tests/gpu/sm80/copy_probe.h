@@ -1,10 +1,14 @@
-// The sm_80 kernels' copies, run alone.
+// The sm_80 kernels' copies, run alone: on the device, and a thread after the other on the host (on_host/).
 #pragma once
+#include <string>
 #include <vector>
 
 #include "attest/plan/kernel_plan.h"
 
 namespace attest::test {
+
+/// Why a CTA of `plan` cannot run; empty where it can.
+std::string unavailable(const KernelPlan& plan);
 
 /// Copies of 16 bytes that are called off, of whole rows, or of rows up to a limit; or of any granule.
 enum class CopyWay : std::uint8_t { none, whole, ragged, general };

@@ -57,9 +57,21 @@ class Lists {
 };
 
 reference64::Rounding rounding_of(const Numerics& n) {
-  return {n.u_S,     n.u_P,      n.a_P,           n.min_normal_P, n.u_acc,
-          n.eps_exp, n.eps_tanh, n.u_out,         n.floor_out,    n.lse_max_roundings,
-          n.max_P,   n.chain,    n.smallest_tile, n.num_splits,   n.normalises_first};
+  return {.u_S = n.u_S,
+          .u_P = n.u_P,
+          .a_P = n.a_P,
+          .min_normal_P = n.min_normal_P,
+          .u_acc = n.u_acc,
+          .eps_exp = n.eps_exp,
+          .eps_tanh = n.eps_tanh,
+          .u_out = n.u_out,
+          .floor_out = n.floor_out,
+          .lse_max_roundings = n.lse_max_roundings,
+          .max_P = n.max_P,
+          .chain = n.chain,
+          .smallest_tile = n.smallest_tile,
+          .num_splits = n.num_splits,
+          .normalises_first = n.normalises_first};
 }
 
 std::vector<int> documents_of(const Problem& p) {

@@ -30,7 +30,7 @@ struct RowCall {
   const double *sink, *slopes;          // [nheads], [batch, nheads]; null where the problem has none
   const float* bias;                    // null or [batch or 1, nheads or 1, seqlen_q, seqlen_k]
   bool bias_per_batch, bias_per_head;
-  bool causal, top_left, is_fp8, all_v_finite;
+  bool causal, top_left, is_fp8;
   std::int64_t left, right, prefix;  // -1: unlimited
   double softcap;                    // 0: none
   Rounding rounding;

@@ -18,6 +18,13 @@ struct Header {
 constexpr std::uint32_t magic = 0x57747441;  // "AttW"
 constexpr std::uint32_t longest = 1u << 30;
 
+/// An array's elements in order, one into each of `members`.
+template <class... T>
+void read(const Json& array, T&... members) {
+  std::size_t at = 0;
+  (array.at(at++).get_to(members), ...);
+}
+
 }  // namespace
 
 std::string frame(const Json& message) {
@@ -67,17 +74,10 @@ Json from_verdict(const Verdict& v) {
 
 Verdict to_verdict(const Json& json) {
   Verdict v;
-  v.status = static_cast<Status>(json.at(0).get<int>());
-  json.at(1).get_to(v.rule);
-  json.at(2).get_to(v.channel);
-  json.at(3).get_to(v.element);
-  json.at(4).get_to(v.value);
-  json.at(5).get_to(v.expected);
-  json.at(6).get_to(v.bound);
-  json.at(7).get_to(v.error_over_budget);
-  json.at(8).get_to(v.numerics);
-  json.at(9).get_to(v.visible_keys);
-  json.at(10).get_to(v.detail);
+  auto& [status, rule, channel, element, value, expected, bound, error, numerics, visible_keys, detail] = v;
+  int number = 0;
+  read(json, number, rule, channel, element, value, expected, bound, error, numerics, visible_keys, detail);
+  status = static_cast<Status>(number);
   return v;
 }
 
@@ -88,12 +88,8 @@ Json from_difference(const Difference& d) {
 
 Difference to_difference(const Json& json) {
   Difference d;
-  json.at(0).get_to(d.channel);
-  json.at(1).get_to(d.element);
-  json.at(2).get_to(d.value);
-  json.at(3).get_to(d.expected);
-  json.at(4).get_to(d.bound);
-  json.at(5).get_to(d.error_over_budget);
+  auto& [channel, element, value, expected, bound, error] = d;
+  read(json, channel, element, value, expected, bound, error);
   return d;
 }
 
@@ -116,9 +112,11 @@ Json from_mask_report(const MaskReport& report) {
   return Json::array({same, text, json, svg});
 }
 
-MaskReport to_mask_report(const Json& json) {
-  return {json.at(0).get<bool>(), json.at(1).get<std::string>(), json.at(2).get<std::string>(),
-          json.at(3).get<std::string>()};
+MaskReport to_mask_report(const Json& array) {
+  MaskReport report;
+  auto& [same, text, json, svg] = report;
+  read(array, same, text, json, svg);
+  return report;
 }
 
 Json from_case(const Case& c) { return to_json(c).dump(); }

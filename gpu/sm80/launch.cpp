@@ -1,5 +1,4 @@
 #include "attest/gpu/cuda_error.h"
-#include "attest/plan/catalog.h"
 #include "attest/plan/num_splits.h"
 #include "attest/sm80/sm80_forward.h"
 #include "kernels.h"
@@ -7,6 +6,7 @@
 namespace attest::sm80 {
 namespace {
 
+// Null where the library has no such kernel.
 template <Dtype T>
 const void* function_of(Sm80Tile tile, Sm80Kind kind) {
   using enum Sm80Tile;
@@ -16,19 +16,19 @@ const void* function_of(Sm80Tile tile, Sm80Kind kind) {
     case d64:
       return is_fast ? forward_function<T, d64, fast>() : forward_function<T, d64, general>();
     case d96:
-      return forward_function<T, d96, fast>();
+      return is_fast ? forward_function<T, d96, fast>() : nullptr;
     case d128:
       return is_fast ? forward_function<T, d128, fast>() : forward_function<T, d128, general>();
     case d192v128:
-      return forward_function<T, d192v128, fast>();
+      return is_fast ? forward_function<T, d192v128, fast>() : nullptr;
     case d192:
-      return forward_function<T, d192, fast>();
+      return is_fast ? forward_function<T, d192, fast>() : nullptr;
     case d256:
       return is_fast ? forward_function<T, d256, fast>() : forward_function<T, d256, general>();
     case d128_short:
-      return forward_function<T, d128_short, general>();
+      return is_fast ? nullptr : forward_function<T, d128_short, general>();
     case d256_short:
-      return forward_function<T, d256_short, general>();
+      return is_fast ? nullptr : forward_function<T, d256_short, general>();
   }
   return nullptr;
 }
@@ -56,6 +56,10 @@ void launch(const char* name, const void* function, const GridExtents& grid, int
 
 }  // namespace
 
+Sm80Choice choice_of(const ForwardParams& params) { return sm80_compiled(params.tile, params.kind()); }
+
+bool has_kernel(Sm80Tile tile, Sm80Kind kind) { return function_of<Dtype::bf16>(tile, kind) != nullptr; }
+
 KernelResources resources_of(Dtype dtype, Sm80Tile tile, Sm80Kind kind) {
   constexpr const char* name = "resources of an sm80 forward";
   const void* function = function_of(dtype, tile, kind);
@@ -79,7 +83,8 @@ int choose_splits(const Case& c, const DeviceLimits& device) {
 }
 
 void launch_forward(const Case& c, const ForwardParams& params, cudaStream_t stream) {
-  const void* function = function_of(c.problem.dtype, params.tile, params.kind());
+  const auto [tile, kind] = choice_of(params);
+  const void* function = function_of(c.problem.dtype, tile, kind);
   launch_forward(c, params, function, sm80_plan(params.tile), stream);
 }
 

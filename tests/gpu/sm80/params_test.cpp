@@ -30,10 +30,7 @@ sm80::ForwardParams params_of(const Case& c) {
   return sm80::make_params(c, args, nullptr);
 }
 
-Sm80Choice launched(const Case& c) {
-  const sm80::ForwardParams params = params_of(c);
-  return {params.tile, params.kind()};
-}
+Sm80Choice launched(const Case& c) { return sm80::choice_of(params_of(c)); }
 
 Case d128_case() {
   Case c;
@@ -65,7 +62,16 @@ TEST(Sm80Params, LaunchTheTileAndTheKindThatPredictionsAreOf) {
                                   headdim, headdim_v, queries, group, base_offset, gap, page_size, feature);
                   ASSERT_EQ(plan.tile, launch.tile) << what;
                   ASSERT_EQ(plan.kind, launch.kind) << what;
+                  ASSERT_TRUE(sm80::has_kernel(launch.tile, launch.kind)) << what;
                 }
+}
+
+// So few that two cores compile them in minutes; combine() is one in each dtype too.
+TEST(Sm80Kernels, AreAtMost24) {
+  int kernels = 1;
+  for (const Sm80Tile tile : all_sm80_tiles)
+    for (const Sm80Kind kind : {Sm80Kind::fast, Sm80Kind::general}) kernels += sm80::has_kernel(tile, kind);
+  EXPECT_LE(2 * kernels, 24);
 }
 
 // A tile whose rows lie 2^31 bytes apart from first to last and more takes the general kernel, in predictions too.

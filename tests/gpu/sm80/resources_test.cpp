@@ -14,11 +14,6 @@ namespace {
 
 constexpr const char* tile_names[] = {"d64", "d96", "d128", "d192v128", "d192", "d256", "d128_short", "d256_short"};
 
-bool has_kernel(Sm80Tile tile, Sm80Kind kind) {
-  const bool general = is_short(tile) || tile == Sm80Tile::d64 || tile == Sm80Tile::d128 || tile == Sm80Tile::d256;
-  return kind == Sm80Kind::fast ? !is_short(tile) : general;
-}
-
 // The table of docs/results/h200-sm80.md: registers and bytes of local memory a thread, CTAs an SM.
 TEST(Sm80Resources, OccupancyIsWhatTheSimulatorPredicts) {
   DeviceSpec device;
@@ -32,7 +27,7 @@ TEST(Sm80Resources, OccupancyIsWhatTheSimulatorPredicts) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16})
     for (const Sm80Tile tile : all_sm80_tiles)
       for (const Sm80Kind kind : {Sm80Kind::fast, Sm80Kind::general}) {
-        if (!has_kernel(tile, kind)) continue;
+        if (!sm80::has_kernel(tile, kind)) continue;
         const sm80::KernelResources r = sm80::resources_of(dtype, tile, kind);
         const std::string what = fmt::format("{:10} {:7} {}", tile_names[static_cast<int>(tile)],
                                              kind == Sm80Kind::fast ? "fast" : "general", to_string(dtype));

@@ -192,12 +192,18 @@ constexpr bool wide_copies(const KernelPlan& plan, Operand x, const TensorRef& t
   return plan.copy_bytes(x) == 16 && tile_span < std::int64_t{1} << 31;
 }
 
-/// The tile and kind of kernel that gpu/sm80 launches for a case: `general` as well where its tensors do not allow
-/// copies of 16 bytes or lie in pages.
+/// A tile and a kind that gpu/sm80 has a kernel of.
 struct Sm80Choice {
   Sm80Tile tile;
   Sm80Kind kind;
 };
+/// The kernel of a tile that sm80_tile() chose for a kind: short ones are `general` alone.
+constexpr Sm80Choice sm80_compiled(Sm80Tile tile, Sm80Kind kind) {
+  return {tile, is_short(tile) ? Sm80Kind::general : kind};
+}
+
+/// What gpu/sm80 launches for a case: `general` as well where its tensors do not allow copies of 16 bytes or lie in
+/// pages.
 constexpr Sm80Choice sm80_choice(const Case& c) {
   const Problem& p = c.problem;
   const Sm80Tile tile = sm80_tile(p, Sm80Kind::fast);
@@ -209,7 +215,7 @@ constexpr Sm80Choice sm80_choice(const Case& c) {
                     wide_copies(plan, Operand::q, strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim)) &&
                     wide_copies(plan, Operand::k, strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim)) &&
                     wide_copies(plan, Operand::v, strides_of(c.layout, p.seqlen_k, p.nheads_k, p.headdim_v));
-  if (wide && sm80_kind(p) == Sm80Kind::fast) return {tile, Sm80Kind::fast};
+  if (wide && sm80_kind(p) == Sm80Kind::fast) return sm80_compiled(tile, Sm80Kind::fast);
   return {sm80_tile(p, Sm80Kind::general), Sm80Kind::general};
 }
 

@@ -35,8 +35,6 @@ class Sm80Forward : public DeviceForward {
     if (p.dtype != Dtype::fp16 && p.dtype != Dtype::bf16)
       return fmt::format("dtype={} is neither fp16 nor bf16", to_string(p.dtype));
     if (c.backward) return "backward: the sm80 kernel computes O and LSE only";
-    if (device.compute_capability < 80)
-      return fmt::format("the device's compute capability {} is below 80", device.compute_capability);
     const KernelPlan plan = sm80_plan(sm80_tile(p, Sm80Kind::general));  // its tiles are the larger ones
     if (plan.smem_bytes() > device.smem_bytes_per_block)
       return fmt::format("headdim={} takes {} bytes of shared memory a block, above the device's {}", p.headdim,

@@ -1,21 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <string_view>
 
 #include "attest/fuzz/mask_report.h"
-#include "attest/reference/attends.h"
 #include "mask_pair.h"
+#include "mask_picture.h"
 
 namespace attest {
 namespace {
 
-// By PairState. The wrong ones are told apart by lightness too.
-constexpr std::array<std::string_view, num_pair_states> colours = {"#eef1f6", "#4a6491", "#e0201b", "#f7a40c",
-                                                                   "#8e2cc4", "#0d9a94", "#565d66"};
-constexpr double longest_side = 460, largest_cell = 28, least_width = 90, least_height = 44, least_block = 2;
 constexpr double left_margin = 66, gap = 92, right_margin = 34, least_page = 860;
 
 std::string escaped(std::string_view text) {
@@ -62,107 +56,12 @@ std::int64_t tick_distance(std::int64_t length, double most) {
       if (static_cast<double>(length) / static_cast<double>(step) <= most) return step;
 }
 
-// The pairs of one (batch entry, head), in blocks.
-class Picture {
- public:
-  Picture(const Problem& p, const RecoveredMask& mask, std::int64_t b, std::int64_t h)
-      : p_(p), mask_(mask), b_(b), h_(h), rows_(mask.seqlen_q), keys_(mask.seqlen_k) {
-    const double scale =
-        std::min(largest_cell, longest_side / static_cast<double>(std::max<std::int64_t>({rows_, keys_, 1})));
-    width = std::max(least_width, static_cast<double>(keys_) * scale);
-    height = std::max(least_height, static_cast<double>(rows_) * scale);
-    const auto step = [](std::int64_t length, double side) {
-      const auto most = static_cast<std::int64_t>(side / least_block);
-      return std::max<std::int64_t>(1, (length + most - 1) / most);
-    };
-    step_k_ = step(keys_, width);
-    step_q_ = step(rows_, height);
-  }
-
-  double width = 0, height = 0;
-  double x_of(double key) const { return keys_ == 0 ? 0 : width * key / static_cast<double>(keys_); }
-  double y_of(double row) const { return rows_ == 0 ? 0 : height * row / static_cast<double>(rows_); }
-  std::int64_t block_rows() const { return step_q_; }
-  std::int64_t block_keys() const { return step_k_; }
-
-  // Neighbours of one colour in a row of blocks are one rectangle.
-  std::string cells(bool measured) const {
-    std::string out;
-    for (std::int64_t i = 0; i < rows_; i += step_q_) {
-      std::string colour;
-      std::int64_t from = 0;
-      for (std::int64_t j = 0; j <= keys_; j += step_k_) {
-        const std::string next = j < keys_ ? colour_of(i, j, measured) : "";
-        if (next != colour) {
-          add_cell(out, colour, i, from, j);
-          colour = next;
-          from = j;
-        }
-        if (j < keys_ && j + step_k_ > keys_) add_cell(out, colour, i, from, keys_);
-      }
-    }
-    return out;
-  }
-
-  // Rows with something wrong beyond their keys.
-  std::string marks() const {
-    std::string out;
-    for (std::int64_t i = 0; i < rows_; i += step_q_) {
-      bool marked = false;
-      for (std::int64_t r = i; r < std::min(rows_, i + step_q_); ++r)
-        marked |= mask_.rows[static_cast<std::size_t>(mask_.row(b_, h_, r))].hidden != 0;
-      if (marked)
-        out +=
-            fmt::format("<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"5\" height=\"{:.2f}\" fill=\"#111827\"/>\n", width + 3,
-                        y_of(static_cast<double>(i)), y_of(static_cast<double>(std::min(rows_, i + step_q_) - i)));
-    }
-    return out;
-  }
-
- private:
-  std::string colour_of(std::int64_t i0, std::int64_t j0, bool measured) const {
-    std::array<std::int64_t, num_pair_states> counts{};
-    for (std::int64_t i = i0; i < std::min(rows_, i0 + step_q_); ++i) {
-      const std::int64_t r = mask_.row(b_, h_, i);
-      const bool absent = mask_.rows[static_cast<std::size_t>(r)].state == MaskRow::State::absent;
-      for (std::int64_t j = j0; j < std::min(keys_, j0 + step_k_); ++j) {
-        const bool truth = !absent && attends(p_, b_, i, j);
-        const PairState state = measured && !absent ? pair_state(mask_, r, j, truth)
-                                : truth             ? PairState::seen
-                                                    : PairState::unseen;
-        ++counts[static_cast<std::size_t>(state)];
-      }
-    }
-    const auto first_wrong = counts.begin() + static_cast<std::ptrdiff_t>(PairState::missing);
-    const auto worst = std::max_element(first_wrong, counts.end());
-    if (*worst > 0) return std::string(colours[static_cast<std::size_t>(worst - counts.begin())]);
-    const auto seen = static_cast<double>(counts[static_cast<std::size_t>(PairState::seen)]);
-    if (seen == 0) return "";
-    const double share = seen / (seen + static_cast<double>(counts[static_cast<std::size_t>(PairState::unseen)]));
-    if (share == 1) return std::string(colours[static_cast<std::size_t>(PairState::seen)]);
-    const auto mix = [&](int low, int high) { return static_cast<int>(std::lround(low + share * (high - low))); };
-    return fmt::format("#{:02x}{:02x}{:02x}", mix(0xd3, 0x4a), mix(0xdb, 0x64), mix(0xea, 0x91));
-  }
-
-  void add_cell(std::string& out, const std::string& colour, std::int64_t i, std::int64_t from, std::int64_t to) const {
-    if (colour.empty() || to <= from) return;
-    out +=
-        fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n",
-                    x_of(static_cast<double>(from)), y_of(static_cast<double>(i)), x_of(static_cast<double>(to - from)),
-                    y_of(static_cast<double>(std::min(rows_, i + step_q_) - i)), colour);
-  }
-
-  const Problem& p_;
-  const RecoveredMask& mask_;
-  std::int64_t b_, h_, rows_, keys_, step_q_ = 1, step_k_ = 1;
-};
-
 std::string text_at(double x, double y, std::string_view style, std::string_view text) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, style, escaped(text));
 }
 
 // Faint lines every `grid`, or every so many times `grid` that they stay apart.
-std::string grid_lines(const Picture& picture, std::int64_t rows, std::int64_t keys, std::int64_t grid) {
+std::string grid_lines(const MaskPicture& picture, std::int64_t rows, std::int64_t keys, std::int64_t grid) {
   const auto distance = [&](std::int64_t length, double side) {
     std::int64_t d = std::max<std::int64_t>(1, grid);
     while (static_cast<double>(d) * side < 14.0 * static_cast<double>(length)) d *= 2;
@@ -178,7 +77,7 @@ std::string grid_lines(const Picture& picture, std::int64_t rows, std::int64_t k
   return path.empty() ? "" : fmt::format("<path d=\"{}\" class=\"grid\"/>\n", path);
 }
 
-std::string axes(const Picture& picture, std::int64_t rows, std::int64_t keys) {
+std::string axes(const MaskPicture& picture, std::int64_t rows, std::int64_t keys) {
   std::string out = fmt::format("<rect x=\"0\" y=\"0\" width=\"{:.2f}\" height=\"{:.2f}\" class=\"frame\"/>\n",
                                 picture.width, picture.height);
   const std::int64_t key_step = tick_distance(keys, std::max(1.0, picture.width / 52));
@@ -223,7 +122,7 @@ std::string legend(double y, double page, const MaskComparison& c, bool hidden, 
     out += text_at(x + 20, y + used, "legend", text);
     x += width;
   };
-  for (const LegendEntry& e : entries) entry(colours[static_cast<std::size_t>(e.state)], e.text);
+  for (const LegendEntry& e : entries) entry(mask_colours[static_cast<std::size_t>(e.state)], e.text);
   if (hidden) entry("#111827", fmt::format("denominator off {}", c.hidden_rows));
   used += 14;
   return out;
@@ -248,7 +147,7 @@ std::string mask_svg(const std::string& kernel, const Case& c, const RecoveredMa
                      std::int64_t grid) {
   const std::int64_t b = mask.batches == 0 ? 0 : std::max(found.worst_batch, mask.first_batch),
                      h = std::max(found.worst_head, mask.first_head);
-  const Picture picture(c.problem, mask, b, h);
+  const MaskPicture picture(c.problem, mask, b, h);
   const double page = std::max(least_page, left_margin + 2 * picture.width + gap + right_margin);
   const auto letters = static_cast<std::size_t>((page - left_margin) / 7.6);
   const std::int64_t entries = mask.batches * mask.heads;
@@ -280,7 +179,7 @@ std::string mask_svg(const std::string& kernel, const Case& c, const RecoveredMa
   for (const bool measured : {true, false}) {
     body += fmt::format("<g transform=\"translate({:.1f} {:.1f})\">\n", measured ? left : right, top);
     body += fmt::format("<rect x=\"0\" y=\"0\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\"/>\n", picture.width,
-                        picture.height, colours[0]);
+                        picture.height, mask_colours[0]);
     body += "<g shape-rendering=\"crispEdges\">\n" + picture.cells(measured) + "</g>\n" + lines;
     if (measured) body += picture.marks();
     body += frame;

@@ -3,8 +3,16 @@
 #include "attest/simulator/counts.h"
 
 namespace attest {
+namespace {
 
-CopyCost copy_cost(std::span<const CopiedChunk> lanes) {
+/// A lane's granule: both addresses are multiples of its size.
+struct LaneCopy {
+  std::int64_t from;
+  std::uint32_t to;
+};
+
+/// Of 16 bytes, beyond L1.
+CopyCost whole_chunks(std::span<const LaneCopy> lanes) {
   struct Piece {  // what one request brings
     std::int64_t sector;
     std::uint32_t to, shift;
@@ -16,9 +24,9 @@ CopyCost copy_cost(std::span<const CopiedChunk> lanes) {
   std::array<Piece, 32> pieces;
   std::array<std::uint32_t, 32> places;
   std::size_t n = 0, distinct = 0;
-  for (const CopiedChunk& lane : lanes) {
-    const std::int64_t from = lane.global / 16;
-    const std::uint32_t to = lane.shared / 16;
+  for (const LaneCopy& lane : lanes) {
+    const std::int64_t from = lane.from / 16;
+    const std::uint32_t to = lane.to / 16;
     if (std::find(places.begin(), places.begin() + distinct, to) != places.begin() + distinct) continue;
     places[distinct++] = to;
     const Piece piece{from / 2, to / 2, (static_cast<std::uint32_t>(from) ^ to) & 3, 1u << (from & 1)};
@@ -40,6 +48,40 @@ CopyCost copy_cost(std::span<const CopiedChunk> lanes) {
       if (alike(pieces[j])) ++times[static_cast<std::size_t>(pieces[j].sector & 3)];
     cost.wavefronts += *std::max_element(times.begin(), times.end());
   }
+  return cost;
+}
+
+/// Of 8 or 4 bytes, through L1.
+CopyCost through_l1(std::span<const LaneCopy> lanes, int bytes) {
+  std::array<std::int64_t, 32> sectors;
+  std::size_t n = 0;
+  int stretches = 0;  // of lanes whose bytes follow each other
+  for (const LaneCopy& lane : lanes) {
+    stretches += n == 0 || lanes[n - 1].from + bytes != lane.from;
+    sectors[n++] = lane.from / 32;
+  }
+  const auto end = sectors.begin() + static_cast<std::ptrdiff_t>(n);
+  std::sort(sectors.begin(), end);
+  return {static_cast<int>(std::unique(sectors.begin(), end) - sectors.begin()), stretches};
+}
+
+}  // namespace
+
+CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present) {
+  std::array<LaneCopy, 32> copies;
+  std::size_t n = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    if ((to.active & present) >> lane & 1) copies[n++] = {from[lane], to.address[lane]};
+  const std::span<const LaneCopy> lanes(copies.data(), n);
+  if (to.bytes != 16) {
+    CopyCost cost = through_l1(lanes, to.bytes);
+    cost.wavefronts = std::max(cost.wavefronts, wavefronts(to));
+    return cost;
+  }
+  CopyCost cost = whole_chunks(lanes);
+  SharedAccess zeros = to;  // which are written as by a store
+  zeros.active &= ~present;
+  cost.wavefronts += wavefronts(zeros);
   return cost;
 }
 

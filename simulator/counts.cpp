@@ -100,23 +100,12 @@ struct CountingSink {
     return n;
   }
   CopyCost cost_of(const GlobalAccess& a) const {
-    const int sectors = units(a, 32, layout);
-    if (last_copy == 0) return {sectors, 0};
-    std::array<CopiedChunk, 32> lanes;
-    std::size_t n = 0;
-    int runs = 0;  // of lanes whose bytes follow each other
-    for (std::size_t lane = 0; lane < 32; ++lane) {
-      if ((a.active >> lane & 1) == 0) continue;
-      const std::int64_t from = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
-      runs += n == 0 || lanes[n - 1].global + a.bytes != from;
-      lanes[n++] = {from, copy.address[lane]};
-    }
-    if (copy.bytes != 16) return {sectors, std::max(last_copy, runs)};
-    CopyCost cost = copy_cost({lanes.data(), n});
-    SharedAccess zeros = copy;  // which are written as by stores
-    zeros.active &= ~a.active;
-    cost.wavefronts += wavefronts(zeros);
-    return cost;
+    if (last_copy == 0) return {units(a, 32, layout), 0};
+    std::array<std::int64_t, 32> from{};
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      if (a.active >> lane & 1)
+        from[lane] = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
+    return copy_cost(copy, from, a.active);
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
     const auto x = static_cast<std::size_t>(operand);

@@ -17,20 +17,19 @@ int wavefronts(const SharedAccess& access);
 /// Wavefronts if no two lanes met in a bank.
 int ideal_wavefronts(const SharedAccess& access);
 
-/// A lane of a cp.async of 16 bytes: both addresses are multiples of 16.
-struct CopiedChunk {
-  std::int64_t global = 0;
-  std::uint32_t shared = 0;
-};
-/// What such a copy takes by way of L1. Two lanes share a 32-byte sector, one request and 32 bytes from L2, if the
-/// sector's halves go to one sector of shared memory. A wavefront moves sectors of one 128-byte line to one line of
-/// shared memory, each sector once, whose chunks lie alike: with the same two low bits of (global / 16) ^ (shared /
-/// 16), and both halves of each or the same one. Of lanes that write one place one counts. As an H200's counters have
-/// it (docs/results/h200-banks.md).
+/// What a cp.async takes by way of L1, as an H200's counters have it (docs/results/h200-banks.md).
 struct CopyCost {
   int sectors = 0, wavefronts = 0;
 };
-CopyCost copy_cost(std::span<const CopiedChunk> lanes);
+/// `to` is what its lanes write, 16, 8 or 4 bytes each; `from` where each lane reads, in bytes; those of them that are
+/// not in `present` write zeros.
+///
+/// 16 bytes: two lanes share a 32-byte sector, one request and 32 bytes from L2, if the sector's halves go to one
+/// sector of shared memory. A wavefront moves sectors of one 128-byte line to one line of shared memory, each sector
+/// once, whose chunks lie alike: with the same two low bits of (global / 16) ^ (shared / 16), and both halves of each
+/// or the same one. Of lanes that write one place one counts. Fewer: each sector once, and a wavefront for each stretch
+/// of memory that is read, if those are more than the places need.
+CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present);
 
 struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;

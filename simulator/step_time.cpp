@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "copy_time.h"
+
 namespace attest {
 namespace {
 
@@ -32,7 +34,8 @@ double loop_instructions(const KernelPlan& plan) {
   return 80 + 2.7 * products + (plan.p_in_smem ? 45 : 0);
 }
 
-StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words) {
+StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words,
+                       bool pages) {
   const double steps = static_cast<double>(counts.key_tiles) * plan.num_warps;  // warps x key tiles
   const auto schedulers = static_cast<double>(device.warp_schedulers_per_sm);
   const double elements = plan.rows_per_warp() * plan.tile_n / 32.0;  // of S, a lane
@@ -72,6 +75,11 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double modified = elements * ((plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0));
   d.issue = unlisted_instructions *
             (fp32_issue + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
+  for (const Operand x : {Operand::k, Operand::v}) {
+    const CopyTime copies = copy_time(plan, device, x, pages);
+    d.issue += copies.instructions;
+    d.waits += copies.cycles - copies.instructions;
+  }
 
   const double pipe_width = std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
   const double alu = device.alu_instruction_cycles * pipe_width, fma_pipe = device.fma_instruction_cycles * pipe_width;
@@ -137,7 +145,7 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   const Station stations[] = {
       {d.tensor, of_scheduler}, {d.exp, of_scheduler}, {d.issue, of_scheduler}, {d.smem, warps}};
   const auto residence = [&](double cycle) {  // of one warp at all stations, if a warp comes round every `cycle`
-    double sum = 0;
+    double sum = d.waits;
     for (const Station& s : stations) {
       const double busy_with_others = s.demand * (s.customers - 1) / cycle;
       sum += s.demand / (1 - std::min(busy_with_others, 1 - 1e-9));
@@ -146,7 +154,7 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   };
   double low = 0;  // no resource can be busy more than always
   for (const Station& s : stations) low = std::max(low, s.demand * s.customers);
-  double high = low;
+  double high = low + d.waits;
   for (const Station& s : stations) high += s.demand * s.customers;
   // residence() falls as the cycle grows: bisect for the cycle that is its own residence
   for (int i = 0; i < 60; ++i) {
@@ -185,7 +193,7 @@ double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceS
   // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue stores O.
   const double copied = plan.tile_bytes(Operand::q) + plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::o);
   return launch + device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock(device) +
-         d.epilogue;
+         copy_time(plan, device, Operand::q, false).cycles + d.epilogue;
 }
 
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {

@@ -42,7 +42,8 @@ TEST(StepTime, MoreCtasTakeLongerButLessThanOneAfterTheOther) {
 TEST(StepTime, EveryDemandCosts) {
   const DeviceSpec device = load_device("h100");
   const StepDemand base{500, 200, 400, 100};
-  for (double StepDemand::*member : {&StepDemand::tensor, &StepDemand::exp, &StepDemand::issue, &StepDemand::smem}) {
+  for (double StepDemand::*member :
+       {&StepDemand::tensor, &StepDemand::exp, &StepDemand::issue, &StepDemand::smem, &StepDemand::waits}) {
     StepDemand more = base;
     more.*member += 50;
     EXPECT_GT(cycles_per_key_tile(more, warps(4), device, 2), cycles_per_key_tile(base, warps(4), device, 2) + 25);

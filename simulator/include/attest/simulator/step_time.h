@@ -24,13 +24,16 @@ struct StepDemand {
   /// for packing, for rescaling O; and what waits or is counted in none of them.
   double maxima = 0, sums = 0, packing = 0, rescaling = 0, fixed = 0;
   double epilogue = 0;  // once a query tile: O is divided and packed
+  double waits = 0;     // of a warp with mma.sync on no resource: for what its own instructions have not brought yet
 };
 
 /// Instructions of a warpgroup's key tile that are no arithmetic on scores or O, as FlashAttention 3's loops have them.
 double loop_instructions(const KernelPlan& plan);
 
-/// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0.
-StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words);
+/// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0. `pages`: K and V lie in
+/// pages.
+StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words,
+                       bool pages = false);
 
 /// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
 double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""What gpu/sm80's function for copies of odd granules and of pages executes, off its machine code.
+
+    cuobjdump -sass build/cuda/gpu/sm80/libattest_sm80.a | bench/hardware/copy_paths.py
+
+One line a kernel and part: a call until its first pass over rows, a pass, and a granule, by its bytes, where it lies and
+whether it exists or its row or column is past the end. Warp instructions, and cycles that a warp takes alone: each
+instruction stalls for as long as its control word says, and waits for what it needs of a load from L1 or a conversion
+(LATENCIES). A granule of 2 bytes is waited for as well, which is not in the cycles.
+"""
+
+import heapq
+import re
+import sys
+
+Instruction = tuple[int, str, int]  # address, text, control word
+CODE = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?);\s+/\* 0x[0-9a-f]+ \*/")
+CONTROL = re.compile(r"\s+/\* (0x[0-9a-f]{16}) \*/")
+CALL = re.compile(r"CALL\S*\s+(0x[0-9a-f]+)")
+BRANCH = re.compile(r"BRA\S*\s+(?:!?U?P\d+,\s*)?(0x[0-9a-f]+)")
+NO_BARRIER = 7
+LATENCIES = {"LD": 29, "S2R": 29, "I2F": 17.4, "F2I": 17.4, "MUFU": 17.4}  # h200.json; docs/results/h200-sm/pipes.csv
+
+# What a path goes through, in this order: the ways through the function, by what each alone has.
+LAST = {2: r"STS.U16", 4: r"LDGSTS.E \[", 8: r"LDGSTS.E.64", 16: r"LDGSTS.E.BYPASS"}
+ADDRESS, IS_KEY = r"LEA.HI.X.SX32", r"ISETP.NE.AND.EX"
+OF_PAGE = [IS_KEY, r"LD.E R", ADDRESS]
+OF_PACKED_HEADS = [r"ISETP.NE.AND P\d, PT, R\d+, 0x1, PT", r"BSYNC B2", ADDRESS]
+# The arguments, by their offsets in ForwardParams: the page table, Q, K or V, and a page's size.
+TABLE, Q, K, PAGE_SIZE = r"\+0xa0\]", r"\+0x88\]", r"\+0x90\]", r"\+0xb0\]"
+
+
+def operation(text: str) -> str:
+    return re.sub(r"^@!?U?P\w+\s+", "", text).split()[0].split(".")[0]
+
+
+def read(lines: list[str]) -> dict[str, list[Instruction]]:
+    kernels: dict[str, list[Instruction]] = {}
+    code: list[Instruction] = []
+    for line in lines:
+        if "Function : " in line:
+            code = kernels.setdefault(line.split("Function : ")[1].strip(), [])
+        elif found := CODE.match(line):
+            code.append((int(found[1], 16), found[2].strip(), 0))
+        elif (found := CONTROL.match(line)) and code and code[-1][2] == 0:
+            code[-1] = (*code[-1][:2], int(found[1], 16) >> 41)
+    return kernels
+
+
+class Kernel:
+    def __init__(self, code: list[Instruction]) -> None:
+        self.code = code
+        at = {address: i for i, (address, _, _) in enumerate(code)}
+        branches = [BRANCH.search(text) for _, text, _ in code]
+        self.targets = [at.get(int(b[1], 16)) if b else None for b in branches]
+        loops = [(g, i) for i, g in enumerate(self.targets) if g is not None and g < i]
+        holding = [x for x in loops if any(re.search(LAST[8], code[i][1]) for i in range(x[0], x[1]))]
+        self.granule = min(holding, key=lambda x: x[1] - x[0])
+        around = [x for x in holding if x[0] < self.granule[0]]
+        self.tile_pass = min(around, key=lambda x: x[1] - x[0])
+        calls = {at[int(found[1], 16)] for _, text, _ in code if (found := CALL.search(text))}
+        self.entry = max(i for i in calls if i < self.granule[0])
+
+    def path(self, first: int, last: int, through: list[str]) -> list[int]:
+        """The shortest from one instruction to another, both included."""
+        queue = [(0, first, 0, [])]
+        seen = set()
+        while queue:
+            steps, i, met, before = heapq.heappop(queue)
+            if (i, met) in seen:
+                continue
+            seen.add((i, met))
+            text = self.code[i][1]
+            if operation(text) == "CALL":  # of a division in 64 bits
+                continue
+            met += met < len(through) and re.search(through[met], text) is not None
+            way = [*before, i]
+            if i == last:
+                if met == len(through):
+                    return way
+                continue
+            onward = [i + 1] if self.targets[i] is None or text.startswith("@") else []
+            if self.targets[i] is not None:
+                onward.append(self.targets[i])
+            for j in onward:
+                if first <= j <= last:
+                    heapq.heappush(queue, (steps + 1, j, met, way))
+        raise SystemExit("copy_paths: no such path")
+
+    def cycles(self, way: list[int]) -> float:
+        now, ready = 0.0, [0.0] * 6
+        for i in way:
+            _, text, control = self.code[i]
+            now = max([now, *(ready[b] for b in range(6) if control >> 11 >> b & 1)])
+            barrier = control >> 5 & 7
+            if barrier != NO_BARRIER:
+                ready[barrier] = now + LATENCIES.get(operation(text), 0) * ("LD.E.U16" not in text)
+            now += max(1, control & 15)
+        return now
+
+
+def main() -> int:
+    print("kernel,part,instructions,cycles")
+    for name, code in read(sys.stdin.readlines()).items():
+        if not any(re.search(LAST[8], text) for _, text, _ in code):
+            continue
+        k = Kernel(code)
+        begin, end = k.granule
+        outside = [*range(k.tile_pass[0], begin), *range(end + 1, k.tile_pass[1] + 1)]
+        first = k.tile_pass[0] - 1
+        parts = {
+            "call": k.path(k.entry, first, [TABLE, K]),
+            "call, pages": k.path(k.entry, first, [TABLE, PAGE_SIZE]),
+            "call, Q": k.path(k.entry, first, [Q]),
+            "pass": outside,
+        }
+        for granule, last in LAST.items():
+            parts[f"{granule} bytes"] = k.path(begin, end, [IS_KEY, ADDRESS, last])
+            parts[f"{granule} bytes, past the end"] = k.path(begin, end, [last])
+        parts["16 bytes of a page"] = k.path(begin, end, [*OF_PAGE, LAST[16]])
+        parts["16 bytes of packed heads"] = k.path(begin, end, [*OF_PACKED_HEADS, LAST[16]])
+        for part, way in parts.items():
+            print(name, f'"{part}"', len(way), round(k.cycles(way)), sep=",")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

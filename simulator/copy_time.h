@@ -1,0 +1,18 @@
+// What a warp takes to issue the copies of a tile that are not plain ones: granules below 16 bytes, keys in pages,
+// queries of packed heads. gpu/sm80 copies such by a function, a granule at a time.
+#pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/simulator/device.h"
+
+namespace attest {
+
+struct CopyTime {
+  double instructions = 0;  // of a warp
+  double cycles = 0;        // that it takes alone
+};
+
+/// Of a tile of Q, K or V; nothing for plain copies, which a key tile's instructions have, and for bulk ones. `pages`:
+/// whether K and V lie in pages.
+CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages);
+
+}  // namespace attest

@@ -1,0 +1,77 @@
+// What copies by gpu/sm80's function take, against its machine code: bench/hardware/copy_paths.py.
+#include "copy_time.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "attest/plan/sm80_tiles.h"
+#include "csv.h"
+
+namespace attest {
+namespace {
+
+/// By kernel and part.
+std::map<std::string, std::map<std::string, CopyTime>> parts() {
+  std::map<std::string, std::map<std::string, CopyTime>> all;
+  std::ifstream in(ATTEST_MEASURED "/copy_paths.csv");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("#") || line.starts_with("kernel,")) continue;
+    const std::vector<std::string> cells = csv_cells(line);
+    all[cells[0]][cells[1]] = {std::stod(cells[2]), std::stod(cells[3])};
+  }
+  return all;
+}
+
+KernelPlan copying(int bytes) {
+  KernelPlan plan = sm80_plan(Sm80Tile::d128);  // 64 rows of 128 columns by 128 threads, 8 rows a pass
+  plan.copy_bytes_q = plan.copy_bytes_k = plan.copy_bytes_v = bytes;
+  return plan;
+}
+
+TEST(CopyTime, IsTheMachineCodeOfTheFunction) {
+  const DeviceSpec device = load_device("h200");
+  const auto kernels = parts();
+  ASSERT_EQ(kernels.size(), 10u);  // five tiles of the general kind, fp16 and bf16
+  for (const auto& [kernel, part] : kernels) {
+    const auto expect = [&](CopyTime time, const std::string& call, const std::string& granule, int panels, int absent,
+                            double arrives = 0) {
+      SCOPED_TRACE(kernel + ": " + granule);
+      const auto sum = [&](double CopyTime::*x) {
+        const double row = panels * part.at(granule).*x;
+        const double past = absent == 0 ? 0 : absent * part.at(granule + ", past the end").*x;
+        return part.at(call).*x + 8 * (part.at("pass").*x + row + past);
+      };
+      // the model has one call for five kernels whose calls differ
+      EXPECT_NEAR(time.instructions / sum(&CopyTime::instructions), 1, 0.05);
+      EXPECT_NEAR((time.cycles - arrives) / sum(&CopyTime::cycles), 1, 0.11);
+    };
+    KernelPlan narrow = copying(8);
+    expect(copy_time(narrow, device, Operand::k, false), "call", "8 bytes", 2, 0);
+    narrow.headdim_v = 60;
+    expect(copy_time(narrow, device, Operand::v, false), "call", "8 bytes", 1, 1);
+    expect(copy_time(copying(4), device, Operand::k, false), "call", "4 bytes", 4, 0);
+    narrow = copying(2);
+    narrow.headdim = 65;
+    expect(copy_time(narrow, device, Operand::k, false), "call", "2 bytes", 5, 3, 8 * 5 * device.l2_latency_cycles);
+    expect(copy_time(copying(16), device, Operand::v, true), "call, pages", "16 bytes of a page", 1, 0);
+    KernelPlan packed = copying(16);
+    packed.packed_heads = 4;
+    packed.tile_m = 64;
+    expect(copy_time(packed, device, Operand::q, false), "call, Q", "16 bytes of packed heads", 1, 0);
+  }
+}
+
+TEST(CopyTime, PlainAndBulkCopiesTakeNone) {
+  const DeviceSpec device = load_device("h200");
+  EXPECT_EQ(copy_time(copying(16), device, Operand::k, false).cycles, 0);
+  EXPECT_EQ(copy_time(copying(16), device, Operand::q, true).cycles, 0);  // queries lie in no pages
+  KernelPlan bulk = copying(8);
+  bulk.copy_kind = CopyKind::tma;
+  EXPECT_EQ(copy_time(bulk, device, Operand::k, false).cycles, 0);
+}
+
+}  // namespace
+}  // namespace attest

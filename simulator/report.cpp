@@ -180,6 +180,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options = effort;
   for (int n = 1; n <= r.ctas_per_sm; ++n)
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
+  options.waits_per_key_tile = demand.waits;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 

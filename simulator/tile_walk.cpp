@@ -152,8 +152,8 @@ void Walk::simulate() {
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
       for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
       tile = slot.walk.tile(slot.position - 1);
-      cycles = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] *
-               (tiles + deviation * std::sqrt(tiles) * noise());
+      const double each = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1];
+      cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise();
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);

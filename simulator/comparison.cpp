@@ -52,11 +52,12 @@ constexpr Figure figures[] = {
      [](const R& r) -> Value { return r.sm_read_bytes; }, nullptr},
     {"sm_write_bytes", "B", "l1tex__m_l1tex2xbar_write_bytes.sum", total,
      "the recorded program, and spill that is estimated", [](const R& r) -> Value { return r.sm_write_bytes; },
-     nullptr},
+     [](const UnfusedCost& u) -> Value { return u.sm_write_bytes; }},
     {"l2_read_bytes", "B", "lts__t_sectors_srcunit_tex_op_read.sum", sectors,
      "tile_walk, coalescer: how far CTAs drift", [](const R& r) -> Value { return r.l2_read_bytes; }, nullptr},
     {"l2_write_bytes", "B", "lts__t_sectors_srcunit_tex_op_write.sum", sectors,
-     "as sm_write_bytes: stores do not merge", [](const R& r) -> Value { return r.sm_write_bytes; }, nullptr},
+     "as sm_write_bytes: stores do not merge", [](const R& r) -> Value { return r.sm_write_bytes; },
+     [](const UnfusedCost& u) -> Value { return u.sm_write_bytes; }},
     {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, "", nullptr, nullptr},
     {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, program,
      [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
@@ -87,7 +88,7 @@ constexpr Figure figures[] = {
     {"time_us", "us", "gpu__time_duration.sum",
      [](const Call& call, std::string_view counter) { return scaled(call.sum(counter), 1e-3); },
      "cycles at the device's highest clock", [](const R& r) -> Value { return r.time_us; },
-     [](const UnfusedCost& u) -> Value { return u.time_us; }},
+     nullptr},  // of three kernels: what good ones would take
     {"kernels", "", "",
      [](const Call& call, std::string_view) -> Value { return static_cast<double>(call.launches.size()); },
      "the schedule", [](const R& r) -> Value { return r.kernels; },
@@ -118,7 +119,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& device, const Des
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
-    unfused = unfused_cost(call.c.problem, device);
+    unfused = unfused_cost(call.c.problem, device, own_unfused(call.c.problem));
   } else if (plan == nullptr && plan_of_kernel(call.kernel).empty()) {
     result.unpredicted = "no plan describes this kernel; give one with --plan";
   } else if (const auto why = unpredicted(call.c)) {

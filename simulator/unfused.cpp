@@ -1,12 +1,38 @@
 #include "attest/simulator/unfused.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "attest/simulator/compulsory.h"
 
 namespace attest {
 
-UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device) {
+namespace {
+
+/// The part of local memory's stores that reach DRAM though their place is stored to again. The next CTA on a slot
+/// takes the place of the one before; in between the other slots pass `between` bytes through lines of which L2 holds
+/// `held` bytes in `ways` of each set: the place is written back where its set is given as many others (lines lie at
+/// random).
+double written_back(double between, double held, std::int64_t ways) {
+  const double mean = static_cast<double>(ways) * between / held;
+  double fewer = 0, probability = std::exp(-mean);
+  for (std::int64_t n = 0; n < ways; probability *= mean / static_cast<double>(++n)) fewer += probability;
+  return 1 - fewer;
+}
+
+}  // namespace
+
+UnfusedKernels own_unfused(const Problem& p) {
+  constexpr double threads = 256, sums = 64, sector = 32;
+  UnfusedKernels own;
+  own.tile_bytes = 128.0 * 128 * bytes_of(p.dtype);
+  own.local_bytes = threads * sums * sizeof(float);
+  own.softmax_rows_per_sm = 32;
+  own.softmax_row_bytes = 2 * sector;
+  return own;
+}
+
+UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const UnfusedKernels& own) {
   UnfusedCost cost;
   const double bytes = bytes_of(p.dtype);
   const double pairs = all_pairs(p);
@@ -26,6 +52,9 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device) {
   const std::int64_t partition_bytes = device.l2_bytes / device.l2_partitions;
   const bool stays = cost.matrix_bytes <= static_cast<double>(partition_bytes);
   const double read_again = stays ? 0 : cost.matrix_bytes;
+  const double rows_at_once =
+      static_cast<double>(device.num_sms * own.softmax_rows_per_sm) * static_cast<double>(p.seqlen_k) * bytes;
+  const double read_twice = rows_at_once <= static_cast<double>(partition_bytes) ? 0 : cost.matrix_bytes;
   const double matrix_rate = p.dtype == Dtype::fp32
                                  ? device.fp32_fma_per_clock
                                  : std::max(device.mma_sync_fma_per_clock_16bit, device.wgmma_fma_per_clock_16bit);
@@ -34,22 +63,29 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device) {
   const double may_stay_dirty =
       device.l2_ways == 0 ? 0 : l2 * static_cast<double>(device.l2_dirty_ways) / static_cast<double>(device.l2_ways);
   // a product's CTA stores its tile at its end: those of the last ones are the newest lines, however much was read
-  constexpr double tile_bytes = 64 << 10;  // 128 x 256 or 64 x 512 in 16 bits, as cuBLAS chose
-  const double last_tiles = static_cast<double>(device.num_sms) * tile_bytes;
+  const double last_tiles = static_cast<double>(device.num_sms) * own.tile_bytes;
+  const double slots = static_cast<double>(device.num_sms) * own.product_ctas_per_sm;
   double dirty = 0;
-  const auto kernel = [&](std::string_view name, double operands, double read, double result, double flops,
-                          double arithmetic, bool overlaps) {
+  const auto kernel = [&](std::string_view name, double operands, double read, double result, double tiles,
+                          double flops, double arithmetic, bool overlaps) {
     UnfusedKernel step;
     step.name = name;
     step.dram_read_bytes = read;
-    step.operand_bytes = operands, step.result_bytes = result;
+    step.operand_bytes = operands, step.result_bytes = result, step.local_bytes = tiles * own.local_bytes;
+    const double places = std::min(tiles, slots) * own.local_bytes;
+    double again = step.local_bytes - places;
+    if (again > 0) {
+      const double of_slots = slots / tiles, stores = of_slots * (result + step.local_bytes);
+      again *= std::max(written_back(stores, may_stay_dirty, device.l2_dirty_ways),
+                        written_back(stores + of_slots * operands, l2, device.l2_ways));
+    }
     // what was used last is what L2 still holds
-    const double through = operands + result;
-    const double newest = through <= l2 ? result : std::max(result * l2 / through, flops == 0 ? 0 : last_tiles);
-    step.dirty_bytes_alone = std::min({may_stay_dirty, result, newest});
+    const double stored = result + places, through = operands + stored;
+    const double newest = through <= l2 ? stored : std::max(stored * l2 / through, flops == 0 ? 0 : last_tiles);
+    step.dirty_bytes_alone = std::min({may_stay_dirty, stored, newest});
     const double before = std::min(dirty, std::max(0.0, l2 - through));
     const double left = std::min(may_stay_dirty, before + step.dirty_bytes_alone);
-    step.dram_write_bytes = dirty + result - left;
+    step.dram_write_bytes = dirty + stored + again - left;
     dirty = left;
     step.flops = flops;
     const double moved = (step.dram_read_bytes + step.dram_write_bytes) / device.dram_bytes_per_second;
@@ -60,13 +96,18 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device) {
   const auto product = [&](double depth) { return pairs * depth / (matrix_rate * sms); };
   const double s = cost.matrix_bytes;
   const double inputs = q + k + bias;
-  cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, 2 * d * pairs, product(d), false);
-  cost.steps[1] = kernel("P = softmax(S)", s, read_again, s, 0, pairs / (device.exp_per_clock * sms), true);
-  cost.steps[2] = kernel("O = P V", s + v, read_again + v, o, 2 * d_v * pairs, product(d_v), true);
+  const double tiles = s / own.tile_bytes, columns = static_cast<double>((p.headdim_v + 127) / 128);
+  const double output_tiles = queries * columns * 128 * bytes / own.tile_bytes;
+  const double p_bytes = s + queries * static_cast<double>(own.softmax_row_bytes);
+  cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, tiles, 2 * d * pairs, product(d), false);
+  cost.steps[1] =
+      kernel("P = softmax(S)", s, read_again + read_twice, p_bytes, 0, 0, pairs / (device.exp_per_clock * sms), true);
+  cost.steps[2] = kernel("O = P V", s + v, read_again + v, o, output_tiles, 2 * d_v * pairs, product(d_v), true);
   cost.dirty_bytes_left = dirty;
   for (const UnfusedKernel& step : cost.steps) {
     cost.dram_read_bytes += step.dram_read_bytes;
     cost.dram_write_bytes += step.dram_write_bytes;
+    cost.sm_write_bytes += step.result_bytes + step.local_bytes;
     cost.flops += step.flops;
     cost.time_us += step.time_us;
   }

@@ -1,13 +1,16 @@
-// The models against an H200's counters of our own kernels: every call of `attest measure --panel`, cold caches. The
-// bounds are what is reached; docs/simulator.md says what is wanted, how far that is, and why.
+// The models against an H200's counters of our own kernels: every call of `attest measure --panel`, cold caches. Each
+// mechanism keeps the goals below, or is named with what is reached and why.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "attest/problem/file.h"
 #include "attest/simulator/comparison.h"
+#include "attest/simulator/unfused.h"
 
 namespace attest {
 namespace {
@@ -37,202 +40,161 @@ TEST(Panel, TheFileHoldsTheCallsThatMeasureMakes) {
   }
 }
 
-/// Errors in per cent, of the calls of a mechanism.
-struct Reached {
-  const char *figure, *mechanism;
+/// Of the errors of a mechanism's calls, in per cent: what is wanted; and of all calls that keep it the mean ratio,
+/// which no change may move unseen.
+struct Goal {
+  const char* figure;
   double mean, most;
+  double ratio;  // within a quarter per cent; 0: that of a counter whose noise is larger
+};
+constexpr double any = 1e9;
+
+// At the SM 0.2 is wanted of every call too; short ones read 0.3% of code besides, spill is 6% off.
+constexpr Goal goals[] = {
+    {"registers_per_thread", 0, 0, 1}, {"smem_wavefronts", 0.2, 0.2, 1}, {"sm_read_bytes", 0.2, 0.4, 0.999},
+    {"sm_write_bytes", 1.2, 1.3, 0},   {"spill_store_bytes", 10, 10, 0}, {"l2_read_bytes", 5, any, 0.998},
+    {"dram_read_bytes", 2, 6, 0.998},  {"cycles", 6, 12, 0.997},
 };
 
-constexpr Reached reached[] = {
-    {"smem_wavefronts", "long", 0.1, 0.1},
-    {"smem_wavefronts", "heads", 0.1, 0.1},
-    {"smem_wavefronts", "causal", 0.1, 0.1},
-    {"smem_wavefronts", "window", 0.1, 0.1},
-    {"smem_wavefronts", "headdim", 8.7, 23.4},
-    {"smem_wavefronts", "ragged", 0.1, 0.1},
-    {"smem_wavefronts", "gqa", 0.1, 0.1},
-    {"smem_wavefronts", "decode", 165, 170.5},
-    {"smem_wavefronts", "split", 110.2, 171.1},
-    {"smem_wavefronts", "paged", 0.1, 0.2},
-    {"smem_wavefronts", "lengths", 0.1, 0.1},
-    {"smem_wavefronts", "scores", 0.1, 0.1},
-    {"smem_wavefronts", "layout", 0.1, 0.1},
-    {"smem_wavefronts", "forced conflicts", 0.1, 0.1},
-    {"smem_wavefronts", "forced spill", 0.1, 0.1},
-    {"smem_wavefronts", "synchronous", 0.1, 0.1},
-    {"smem_wavefronts", "no skipping", 0.1, 0.1},
-    {"sm_read_bytes", "long", 0.1, 0.1},
-    {"sm_read_bytes", "heads", 0.1, 0.3},
-    {"sm_read_bytes", "causal", 0.2, 0.4},
-    {"sm_read_bytes", "window", 0.7, 1.9},
-    {"sm_read_bytes", "headdim", 0.6, 5.4},
-    {"sm_read_bytes", "ragged", 0.2, 0.3},
-    {"sm_read_bytes", "gqa", 0.1, 0.2},
-    {"sm_read_bytes", "decode", 0.1, 0.1},
-    {"sm_read_bytes", "split", 0.1, 0.2},
-    {"sm_read_bytes", "paged", 0.1, 0.1},
-    {"sm_read_bytes", "lengths", 0.1, 0.2},
-    {"sm_read_bytes", "scores", 0.2, 0.4},
-    {"sm_read_bytes", "layout", 11.6, 23.2},
-    {"sm_read_bytes", "forced conflicts", 0.3, 0.7},
-    {"sm_read_bytes", "forced spill", 65.3, 67.1},
-    {"sm_read_bytes", "synchronous", 2.8, 3.4},
-    {"sm_read_bytes", "no skipping", 0.2, 0.4},
-    {"sm_write_bytes", "long", 0.9, 1.4},
-    {"sm_write_bytes", "heads", 0.8, 1.4},
-    {"sm_write_bytes", "causal", 0.8, 1.4},
-    {"sm_write_bytes", "window", 1.1, 1.4},
-    {"sm_write_bytes", "headdim", 6.8, 62.2},
-    {"sm_write_bytes", "ragged", 0.7, 1.4},
-    {"sm_write_bytes", "gqa", 1.1, 1.4},
-    {"sm_write_bytes", "decode", 4.5, 10.3},
-    {"sm_write_bytes", "split", 26.2, 41.2},
-    {"sm_write_bytes", "paged", 24, 60.1},
-    {"sm_write_bytes", "lengths", 9.3, 17.3},
-    {"sm_write_bytes", "scores", 70.3, 92.6},
-    {"sm_write_bytes", "layout", 38, 74.7},
-    {"sm_write_bytes", "forced conflicts", 21.5, 22},
-    {"sm_write_bytes", "forced spill", 32.4, 38.2},
-    {"sm_write_bytes", "synchronous", 1670.7, 4174.5},
-    {"sm_write_bytes", "no skipping", 32.1, 32.1},
-    {"spill_store_bytes", "long", 6.3, 6.3},
-    {"spill_store_bytes", "heads", 6.3, 6.3},
-    {"spill_store_bytes", "causal", 6.3, 6.3},
-    {"spill_store_bytes", "window", 6.3, 6.3},
-    {"spill_store_bytes", "headdim", 42.9, 105.1},
-    {"spill_store_bytes", "ragged", 6.3, 6.3},
-    {"spill_store_bytes", "gqa", 6.3, 6.3},
-    {"spill_store_bytes", "split", 6.3, 6.3},
-    {"spill_store_bytes", "paged", 83, 83},
-    {"spill_store_bytes", "lengths", 40, 73.7},
-    {"spill_store_bytes", "scores", 88.3, 100.3},
-    {"spill_store_bytes", "layout", 49.4, 92.4},
-    {"spill_store_bytes", "forced conflicts", 79.6, 82.7},
-    {"spill_store_bytes", "forced spill", 33.1, 38.3},
-    {"spill_store_bytes", "synchronous", 10023.6, 25046.6},
-    {"spill_store_bytes", "no skipping", 154.5, 154.5},
-    {"l2_read_bytes", "long", 6.4, 10.6},
-    {"l2_read_bytes", "heads", 6.5, 13},
-    {"l2_read_bytes", "causal", 0.2, 0.4},
-    {"l2_read_bytes", "window", 0.8, 2},
-    {"l2_read_bytes", "headdim", 28.1, 147},
-    {"l2_read_bytes", "ragged", 1.9, 4.2},
-    {"l2_read_bytes", "gqa", 6.3, 20.1},
-    {"l2_read_bytes", "decode", 0.1, 0.1},
-    {"l2_read_bytes", "split", 1, 2.9},
-    {"l2_read_bytes", "paged", 1, 2.7},
-    {"l2_read_bytes", "lengths", 1.4, 2.6},
-    {"l2_read_bytes", "scores", 1.5, 5.3},
-    {"l2_read_bytes", "layout", 4.7, 7.7},
-    {"l2_read_bytes", "forced conflicts", 1, 4},
-    {"l2_read_bytes", "forced spill", 68, 72.6},
-    {"l2_read_bytes", "synchronous", 14.2, 42.9},
-    {"l2_read_bytes", "no skipping", 5.3, 12.8},
-    {"dram_read_bytes", "long", 12.8, 23.1},
-    {"dram_read_bytes", "heads", 1, 4.4},
-    {"dram_read_bytes", "causal", 1, 2.8},
-    {"dram_read_bytes", "window", 1.1, 1.7},
-    {"dram_read_bytes", "headdim", 0.3, 0.7},
-    {"dram_read_bytes", "ragged", 0.2, 0.3},
-    {"dram_read_bytes", "gqa", 0.2, 0.3},
-    {"dram_read_bytes", "decode", 0.1, 0.1},
-    {"dram_read_bytes", "split", 0.4, 1},
-    {"dram_read_bytes", "paged", 0.2, 0.5},
-    {"dram_read_bytes", "lengths", 1.1, 1.8},
-    {"dram_read_bytes", "scores", 3.3, 5.9},
-    {"dram_read_bytes", "layout", 4.5, 7.6},
-    {"dram_read_bytes", "forced conflicts", 1.7, 4.8},
-    {"dram_read_bytes", "forced spill", 54.7, 140.7},
-    {"dram_read_bytes", "synchronous", 2.4, 4.4},
-    {"dram_read_bytes", "no skipping", 2.3, 5.1},
-    {"dram_read_bytes", "unfused", 13.8, 34.7},
-    {"dram_write_bytes", "long", 18.1, 26.2},
-    {"dram_write_bytes", "heads", 16, 30.8},
-    {"dram_write_bytes", "causal", 12.7, 21.8},
-    {"dram_write_bytes", "window", 16.3, 23.3},
-    {"dram_write_bytes", "headdim", 34.2, 105.1},
-    {"dram_write_bytes", "ragged", 30, 37.5},
-    {"dram_write_bytes", "gqa", 6.5, 10.7},
-    {"dram_write_bytes", "decode", 25.6, 27.8},
-    {"dram_write_bytes", "split", 56.6, 65.8},
-    {"dram_write_bytes", "paged", 29.6, 31.7},
-    {"dram_write_bytes", "lengths", 21.9, 23},
-    {"dram_write_bytes", "scores", 27.2, 29.5},
-    {"dram_write_bytes", "layout", 30.4, 33.6},
-    {"dram_write_bytes", "forced conflicts", 23.9, 25.7},
-    {"dram_write_bytes", "forced spill", 370, 448.3},
-    {"dram_write_bytes", "synchronous", 21.5, 25.5},
-    {"dram_write_bytes", "no skipping", 19.1, 21.8},
-    {"dram_write_bytes", "unfused", 44, 75.4},
-    {"registers_per_thread", "long", 0.1, 0.1},
-    {"registers_per_thread", "heads", 0.1, 0.1},
-    {"registers_per_thread", "causal", 0.1, 0.1},
-    {"registers_per_thread", "window", 0.1, 0.1},
-    {"registers_per_thread", "headdim", 0.1, 0.1},
-    {"registers_per_thread", "ragged", 0.1, 0.1},
-    {"registers_per_thread", "gqa", 0.1, 0.1},
-    {"registers_per_thread", "decode", 1.8, 1.8},
-    {"registers_per_thread", "split", 1.3, 1.8},
-    {"registers_per_thread", "paged", 1.3, 1.8},
-    {"registers_per_thread", "lengths", 0.1, 0.1},
-    {"registers_per_thread", "scores", 0.1, 0.1},
-    {"registers_per_thread", "layout", 0.1, 0.1},
-    {"registers_per_thread", "forced conflicts", 0.1, 0.1},
-    {"registers_per_thread", "forced spill", 0.1, 0.1},
-    {"registers_per_thread", "synchronous", 0.1, 0.1},
-    {"registers_per_thread", "no skipping", 0.1, 0.1},
-    {"cycles", "long", 1.3, 1.7},
-    {"cycles", "heads", 1.8, 3.7},
-    {"cycles", "causal", 4.5, 12.3},
-    {"cycles", "window", 5.5, 12},
-    {"cycles", "headdim", 23.2, 98.3},
-    {"cycles", "ragged", 8.7, 20.6},
-    {"cycles", "gqa", 1.3, 2.3},
-    {"cycles", "decode", 9.8, 13.9},
-    {"cycles", "split", 16.9, 26.7},
-    {"cycles", "paged", 86.8, 96.6},
-    {"cycles", "lengths", 0.7, 1},
-    {"cycles", "scores", 43.4, 63.5},
-    {"cycles", "layout", 37.8, 75.3},
-    {"cycles", "forced conflicts", 1.6, 2.6},
-    {"cycles", "forced spill", 30, 39.3},
-    {"cycles", "synchronous", 21.2, 27.1},
-    {"cycles", "no skipping", 3, 6.7},
-    {"time_us", "long", 8.3, 9.1},
-    {"time_us", "heads", 11, 15.7},
-    {"time_us", "causal", 10, 20.5},
-    {"time_us", "window", 15.2, 21.7},
-    {"time_us", "headdim", 24, 98.5},
-    {"time_us", "ragged", 13.1, 17.4},
-    {"time_us", "gqa", 8.4, 9.8},
-    {"time_us", "decode", 14.9, 20.2},
-    {"time_us", "split", 24.9, 31.8},
-    {"time_us", "paged", 87.8, 96.7},
-    {"time_us", "lengths", 9.8, 10.3},
-    {"time_us", "scores", 48.4, 66.3},
-    {"time_us", "layout", 43.6, 77.8},
-    {"time_us", "forced conflicts", 7.2, 8.2},
-    {"time_us", "forced spill", 36.7, 44.9},
-    {"time_us", "synchronous", 28.8, 34.8},
-    {"time_us", "no skipping", 10.6, 17.7},
-    {"time_us", "unfused", 90.1, 97.8},
+/// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
+/// a per cent; 0: nothing is claimed.
+struct Beyond {
+  const char *mechanism, *figure;
+  double mean, most;
+  const char* why;
 };
 
-TEST(Panel, ErrorsStayWhatIsReached) {
+constexpr const char *behind_p0 = "copies under @P0, which the counter does not see",
+                     *stack = "spill by stack bytes or by its least, not by SASS",
+                     *its_loads = "loads that miss L1 are not in the model",
+                     *narrow = "L1 serves some narrow copies of the SM's other CTA",
+                     *fetch = "code beyond the instruction caches, which general kinds walk, is not in the model";
+
+constexpr Beyond beyond[] = {
+    {"headdim", "smem_wavefronts", 8.2, 22.2, behind_p0},
+    {"decode", "smem_wavefronts", 157.1, 162.3, behind_p0},
+    {"split", "smem_wavefronts", 104.9, 162.8, behind_p0},
+    {"window", "sm_read_bytes", 0.6, 1.8, "a window's first and last tile read their code as well: not looked into"},
+    {"headdim", "sm_read_bytes", 0.3, 2.1, narrow},
+    {"layout", "sm_read_bytes", 11.2, 22.4, narrow},
+    {"forced conflicts", "sm_read_bytes", 0.2, 0.5, "512 keys: not looked into"},
+    {"synchronous", "sm_read_bytes", 3.1, 3.7, "not looked into"},
+    {"forced spill", "sm_read_bytes", 0, 0, its_loads},
+    {"headdim", "sm_write_bytes", 0, 0, stack},
+    {"split", "sm_write_bytes", 25.3, 38.7, "partial O leaves in stores that fill half a sector"},
+    {"paged", "sm_write_bytes", 0, 0, stack},
+    {"lengths", "sm_write_bytes", 0, 0, stack},
+    {"scores", "sm_write_bytes", 0, 0, stack},
+    {"layout", "sm_write_bytes", 0, 0, stack},
+    {"forced conflicts", "sm_write_bytes", 0, 0, stack},
+    {"forced spill", "sm_write_bytes", 0, 0, stack},
+    {"synchronous", "sm_write_bytes", 0, 0, stack},
+    {"no skipping", "sm_write_bytes", 0, 0, stack},
+    {"headdim", "spill_store_bytes", 0, 0, stack},
+    {"paged", "spill_store_bytes", 0, 0, stack},
+    {"lengths", "spill_store_bytes", 0, 0, stack},
+    {"scores", "spill_store_bytes", 0, 0, stack},
+    {"layout", "spill_store_bytes", 0, 0, stack},
+    {"forced conflicts", "spill_store_bytes", 0, 0, stack},
+    {"forced spill", "spill_store_bytes", 0, 0, stack},
+    {"synchronous", "spill_store_bytes", 0, 0, stack},
+    {"no skipping", "spill_store_bytes", 0, 0, stack},
+    {"long", "l2_read_bytes", 6.3, 9.8, "CTAs out of step by more than a request is under way merge less"},
+    {"heads", "l2_read_bytes", 6.4, 11.5, "as long"},
+    {"headdim", "l2_read_bytes", 27.3, 159.3, "129 by 2 bytes, which takes its time from L2: how far CTAs drift"},
+    {"gqa", "l2_read_bytes", 6.0, 19.8, "as long"},
+    {"paged", "l2_read_bytes", 6.5, 19.6, "how far CTAs drift that wait for copies"},
+    {"layout", "l2_read_bytes", 6.9, 11.2, "as paged"},
+    {"forced spill", "l2_read_bytes", 0, 0, its_loads},
+    {"synchronous", "l2_read_bytes", 13.6, 42.8, "how far CTAs drift that wait for copies"},
+    {"no skipping", "l2_read_bytes", 5.3, 12.1, "as long"},
+    {"long", "dram_read_bytes", 12.2, 22.1, "65,536 keys of two heads: L2 lets go of more"},
+    {"layout", "dram_read_bytes", 4.5, 7.7, "rows of row_gap share sectors with the next ones"},
+    {"forced spill", "dram_read_bytes", 0, 0, its_loads},
+    {"synchronous", "dram_read_bytes", 2.3, 4.2, "as long"},
+    {"no skipping", "dram_read_bytes", 2.0, 4.9, "as long"},
+    {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
+    {"causal", "cycles", 4.6, 13.9, "headdim 256, as there"},
+    {"headdim", "cycles", 12.7, 31.7, "shared memory's queue is overestimated from 160 on; copies by a function 0.70"},
+    {"ragged", "cycles", 8.6, 19.9, "100 queries, whose one CTA an SM overlaps more than four demands do"},
+    {"decode", "cycles", 9.9, 14.2, "DRAM below its rate"},
+    {"split", "cycles", 15.3, 23.1, "combine() and partial waves"},
+    {"paged", "cycles", 14.2, 22.6, fetch},
+    {"scores", "cycles", 29.2, 59.3, fetch},
+    {"layout", "cycles", 14.3, 28.1, fetch},
+    {"forced spill", "cycles", 0, 0, its_loads},
+    {"synchronous", "cycles", 20.2, 25.3, "the instructions that store copies are not in the time"},
+};
+
+const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
+  const auto found = std::find_if(std::begin(beyond), std::end(beyond),
+                                  [&](const Beyond& b) { return mechanism == b.mechanism && figure == b.figure; });
+  return found == std::end(beyond) ? nullptr : found;
+}
+
+void expect_near(double error, double reached) { EXPECT_NEAR(error, reached, std::max(0.1 * reached, 0.2)); }
+
+TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
   std::fputs(to_table(compared()).c_str(), stdout);
-  for (const ComparedFigure& figure : compared().front().figures) {
-    const FigureErrors e = errors_of(compared(), figure.name);
-    if (e.calls == 0) continue;
-    std::printf("worst %-24.*s %6.1f%%  %s %s\n", static_cast<int>(figure.name.size()), figure.name.data(),
-                100 * e.most, e.worst->call.kernel.c_str(), command_line(e.worst->call.c).c_str());
+  for (const Goal& goal : goals) {
+    double ratios = 0;
+    int calls = 0;
+    for (const std::string& mechanism : mechanisms_of(compared())) {
+      const FigureErrors e = errors_of(compared(), goal.figure, mechanism);
+      if (e.calls == 0) continue;
+      const double mean = 100 * e.mean, most = 100 * e.most;
+      SCOPED_TRACE(mechanism + ", " + goal.figure + ", most: " + command_line(e.worst->call.c));
+      if (const Beyond* b = beyond_of(mechanism, goal.figure)) {
+        std::printf("%-17s %-21s %6.1f / %-6.1f %s%s\n", b->mechanism, b->figure, mean, most,
+                    b->most == 0 ? "not claimed: " : "", b->why);
+        if (b->most == 0) continue;
+        EXPECT_TRUE(mean > goal.mean || most > goal.most) << "keeps its goal: strike it off the list";
+        expect_near(mean, b->mean);
+        expect_near(most, b->most);
+        continue;
+      }
+      EXPECT_LE(mean, goal.mean);
+      EXPECT_LE(most, goal.most);
+      for (const Comparison& c : compared())
+        for (const ComparedFigure& f : c.figures) {
+          if (c.call.mechanism != mechanism || f.name != goal.figure || !f.ratio()) continue;
+          ratios += *f.ratio();
+          ++calls;
+        }
+    }
+    ASSERT_GT(calls, 0) << goal.figure;
+    std::printf("%-21s %3d calls keep %.4g / %.4g, mean ratio %.4f\n", goal.figure, calls, goal.mean, goal.most,
+                ratios / calls);
+    if (goal.ratio != 0) {
+      EXPECT_NEAR(ratios / calls, goal.ratio, 0.0025) << goal.figure;
+    }
   }
-  for (const auto& [figure, mechanism, mean, most] : reached) {
-    const FigureErrors e = errors_of(compared(), figure, mechanism);
-    SCOPED_TRACE(std::string(mechanism) + ", " + figure);
-    EXPECT_GT(e.calls, 0);
-    EXPECT_LE(100 * e.mean, mean);
-    EXPECT_LE(100 * e.most, most) << command_line(e.worst->call.c);
+  for (const Beyond& b : beyond) EXPECT_GT(errors_of(compared(), b.figure, b.mechanism).calls, 0) << b.mechanism;
+}
+
+// S, P and O, and the sums that products keep in local memory: what SMs write. Those of 28 MB are in L2 at the end.
+TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
+  const DeviceSpec h200 = load_device("h200");
+  int calls = 0, large = 0;
+  for (const MeasuredCall& call : measured().calls) {
+    if (call.kernel != "unfused") continue;
+    SCOPED_TRACE(command_line(call.c));
+    const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem));
+    ASSERT_EQ(call.launches.size(), cost.steps.size());
+    for (std::size_t i = 0; i < cost.steps.size(); ++i) {
+      const auto counted = [&](const char* counter) { return call.launches[i].counters.at(counter); };
+      EXPECT_EQ(cost.steps[i].local_bytes, 32 * counted("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"));
+      const double written = cost.steps[i].result_bytes + cost.steps[i].local_bytes;
+      EXPECT_NEAR(written / counted("l1tex__m_l1tex2xbar_write_bytes.sum"), 1, 0.006);
+    }
+    ++calls;
+    if (cost.matrix_bytes < 1e8) continue;
+    ++large;
+    EXPECT_NEAR(cost.dram_read_bytes / *call.sum("dram__bytes_read.sum"), 1, 0.003);
+    EXPECT_NEAR(cost.dram_write_bytes / *call.sum("dram__bytes_write.sum"), 1.07, 0.03);
   }
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(large, 3);
 }
 
 }  // namespace

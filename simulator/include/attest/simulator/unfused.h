@@ -13,6 +13,7 @@ struct UnfusedKernel {
   std::string_view name;  // "S = Q K^T", "P = softmax(S)" or "O = P V"
   double dram_read_bytes = 0, dram_write_bytes = 0;
   double operand_bytes = 0, result_bytes = 0;  // what it reads and writes, wherever it finds it and leaves it
+  double local_bytes = 0;                      // stored in local memory beside
   double dirty_bytes_alone = 0;                // of the result, still in L2 at its end where nothing was dirty before
   double flops = 0;                            // of its matrix product
   double time_us = 0;                          // its launch included
@@ -20,6 +21,7 @@ struct UnfusedKernel {
 
 struct UnfusedCost {
   double dram_read_bytes = 0, dram_write_bytes = 0;
+  double sm_write_bytes = 0;    // results and local memory
   double flops = 0;             // of the whole rectangle: the matrix products skip nothing
   double time_us = 0;           // three kernels, launches included
   double matrix_bytes = 0;      // S, as large as P
@@ -28,10 +30,23 @@ struct UnfusedCost {
   std::array<UnfusedKernel, kernels> steps;  // what the sums above are made of, in order
 };
 
+/// How three kernels go about it, beyond what any must.
+struct UnfusedKernels {
+  double tile_bytes = 64 << 10;  // of a product's result, a CTA: 128 x 256 or 64 x 512 in 16 bits, as cuBLAS chose
+  double local_bytes = 0;        // that such a CTA keeps in local memory
+  int product_ctas_per_sm = 2;   // at once
+  int softmax_rows_per_sm = 0;   // under way at once, read once for the maximum and again; 0: read once
+  std::int64_t softmax_row_bytes = 0;  // stored for each row beside P, in sectors: its sum and LSE
+};
+/// gpu/unfused: tiles of 128 x 128; 256 threads that keep 64 sums each in local memory, since they index them, stored
+/// once and read once; 32 warps a SM, by registers, each with a row of S, which leave two single words behind.
+UnfusedKernels own_unfused(const Problem& problem);
+
 /// S and P are in the case's dtype, one row of seqlen_k a query, masked pairs included. A matrix that fits one L2
-/// partition is found there by the next kernel, a larger one comes from DRAM; of what is written the ways that may stay
-/// dirty hold the end. Softmax and O = P V take the longer of their arithmetic and their bytes, S = Q K^T, whose tiles
-/// are loaded, multiplied once or twice and stored, both one after the other; each takes a launch.
-UnfusedCost unfused_cost(const Problem& problem, const DeviceSpec& device);
+/// partition is found there by the next kernel, a larger one comes from DRAM, as do rows that are read again and do not
+/// fit together; of what is written the ways that may stay dirty hold the end. Softmax and O = P V take the longer of
+/// their arithmetic and their bytes, S = Q K^T, whose tiles are loaded, multiplied once or twice and stored, both one
+/// after the other; each takes a launch.
+UnfusedCost unfused_cost(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels = {});
 
 }  // namespace attest

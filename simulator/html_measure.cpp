@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "attest/simulator/comparison.h"
@@ -29,12 +30,17 @@ Json call_json(const Comparison& comparison) {
 }
 
 std::string headline(const std::vector<Comparison>& comparisons) {
-  const auto words = [&](std::string_view figure, std::string_view name) {
-    const FigureErrors e = errors_of(comparisons, figure);
-    return e.calls == 0 ? std::string()
-                        : fmt::format("{} {:.1f}% off on average, {:.1f}% at most. ", name, 100 * e.mean, 100 * e.most);
+  const auto words = [&](std::string_view figure, std::string_view name, double within) {
+    int calls = 0, near = 0;
+    for (const Comparison& comparison : comparisons)
+      for (const ComparedFigure& f : comparison.figures) {
+        if (f.name != figure || !f.ratio()) continue;
+        ++calls;
+        near += std::abs(*f.ratio() - 1) <= within;
+      }
+    return calls == 0 ? std::string() : fmt::format("{} within {:.0f}% in {} of {}. ", name, 100 * within, near, calls);
   };
-  const std::string text = words("dram_read_bytes", "DRAM reads") + words("cycles", "Cycles");
+  const std::string text = words("dram_read_bytes", "DRAM reads", 0.02) + words("cycles", "Cycles", 0.1);
   return text.empty() ? "Counters without a prediction." : text;
 }
 

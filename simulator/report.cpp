@@ -196,7 +196,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + spill;
   if (plan.num_splits > 1) {
     r.kernels = 2;
-    r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write);
+    // combine() has a warp a row, which stores one word of LSE
+    double rows = 0;
+    for (const Lengths& n : lengths_of(p)) rows += static_cast<double>(n.entries * n.queries * p.nheads);
+    constexpr int rest_of_sector = 32 - 4;
+    r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
   }
   const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes;  // neighbours do not ask for these together
   r.l2_read_bytes = unmerged;

@@ -96,8 +96,8 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   const auto product = [&](double depth) { return pairs * depth / (matrix_rate * sms); };
   const double s = cost.matrix_bytes;
   const double inputs = q + k + bias;
-  const double tiles = s / own.tile_bytes, columns = static_cast<double>((p.headdim_v + 127) / 128);
-  const double output_tiles = queries * columns * 128 * bytes / own.tile_bytes;
+  const double tiles = s / own.tile_bytes, columns = 128 * std::ceil(d_v / 128);  // of O, padded to tiles
+  const double output_tiles = queries * columns * bytes / own.tile_bytes;
   const double p_bytes = s + queries * static_cast<double>(own.softmax_row_bytes);
   cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, tiles, 2 * d * pairs, product(d), false);
   cost.steps[1] =

@@ -36,6 +36,7 @@ struct Experiment {
 
 std::vector<Experiment> write_experiments();
 std::vector<Experiment> read_experiments();
+std::vector<Experiment> displace_experiments();
 std::vector<Experiment> merge_experiments();
 std::vector<Experiment> placement_experiments();
 

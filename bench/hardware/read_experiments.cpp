@@ -66,12 +66,9 @@ void shrinking_read(const Bench& bench) {
     std::vector<PageList> lists;
     std::vector<Phase> phases;
     for (int size = 32; size >= 12; size -= step_mib) {
-      const std::vector<std::uint32_t> pages = first_parts(ranges, 32 / ranges * kMiB, size * kMiB);
-      const std::size_t part = pages.size() / static_cast<std::size_t>(ranges);
-      std::vector<std::uint32_t> walk;  // all ranges side by side
-      for (std::size_t at = part; at-- > 0;)
-        for (std::size_t r = 0; r < static_cast<std::size_t>(ranges); ++r)
-          walk.push_back(pages[r * part + at] + static_cast<std::uint32_t>(base * kMiB / kPageBytes));
+      std::vector<std::uint32_t> walk =
+          backwards_side_by_side(first_parts(ranges, 32 / ranges * kMiB, size * kMiB), ranges);
+      for (std::uint32_t& page : walk) page += static_cast<std::uint32_t>(base * kMiB / kPageBytes);
       lists.emplace_back(walk);
       phases.push_back(cyclic(Workers::both_sides, size, lists.back().data()));
       phases.back().rounds = 1;

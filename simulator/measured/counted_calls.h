@@ -12,16 +12,16 @@
 
 namespace attest {
 
-/// A row: the plan's name, the shape, and the counters by the profiler's names.
+/// A row: the plan's name (or what an experiment was), the shape, and the counters by the profiler's names.
 struct CountedCall {
   std::string kernel;
   std::map<std::string, double> value;
   double at(const std::string& name) const { return value.at(name); }
 };
 
-/// The rows of a file as h200_more.md describes it: names in its first line, the kernel's first. Throws
-/// std::runtime_error where there is no such file.
-inline std::vector<CountedCall> counted_calls(const std::string& file) {
+/// The rows of a file as h200_more.md describes it: names in its first line, the kernel's first, of `words` columns.
+/// Throws std::runtime_error where there is no such file.
+inline std::vector<CountedCall> counted_calls(const std::string& file, std::size_t words = 1) {
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read " + file);
   const auto cells_of = [](std::string line) {
@@ -38,9 +38,9 @@ inline std::vector<CountedCall> counted_calls(const std::string& file) {
   while (std::getline(in, line)) {
     const std::vector<std::string> cells = cells_of(line);
     CountedCall& call = calls.emplace_back();
-    call.kernel = cells.at(0);
-    for (std::size_t i = 1; i < cells.size(); ++i) call.value[names.at(i)] = std::stod(cells[i]);
-    call.value.try_emplace("nheads_k", call.at("nheads"));
+    for (std::size_t i = 0; i < words; ++i) call.kernel += (i == 0 ? "" : " ") + cells.at(i);
+    for (std::size_t i = words; i < cells.size(); ++i) call.value[names.at(i)] = std::stod(cells[i]);
+    if (call.value.contains("nheads")) call.value.try_emplace("nheads_k", call.at("nheads"));
   }
   return calls;
 }

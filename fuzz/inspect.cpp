@@ -55,23 +55,6 @@ constexpr std::pair<const char*, bool Capability::*> flags[] = {
     {"bitwise_layout", &Capability::bitwise_layout},  {"bitwise_repeat", &Capability::bitwise_repeat},
     {"isolates_values", &Capability::isolates_values}};
 
-wire::Json ask(WorkerSession& session, const wire::Json& question) {
-  session.start();
-  session.send(question);
-  wire::Json answer;
-  switch (session.receive(answer, {question_seconds, 0})) {
-    case WorkerSession::Event::lost:
-      throw KernelCrashed(fmt::format("{}: {}", to_string(session.loss().status), session.loss().detail));
-    case WorkerSession::Event::stopped:
-      throw EnvironmentError("interrupted");
-    case WorkerSession::Event::message:
-      break;
-  }
-  if (answer.contains("threw"))
-    throw KernelCrashed(fmt::format("the kernel fails: {}", wire::to_verdict(answer.at("threw")).detail));
-  return answer;
-}
-
 // What to_json() wrote.
 Capability to_capability(const wire::Json& json) {
   Capability c;
@@ -89,7 +72,7 @@ Capability to_capability(const wire::Json& json) {
 }
 
 Capability ask_capability(WorkerSession& session) {
-  return to_capability(ask(session, {{"describe", true}}).at("capability"));
+  return to_capability(ask(session, {{"describe", true}}, question_seconds).at("capability"));
 }
 
 // Every property of one sample.
@@ -155,7 +138,7 @@ Capability inspect_capability(const WorkerProgram& program, const std::string& k
 
 std::string inspect_plan(const WorkerProgram& program, const std::string& kernel, const Case& c) {
   WorkerSession session = single_session(program, kernel);
-  const wire::Json answer = ask(session, {{"plan", wire::from_case(c)}});
+  const wire::Json answer = ask(session, {{"plan", wire::from_case(c)}}, question_seconds);
   if (answer.contains("unsupported"))
     throw InvalidInput("kernel", kernel,
                        fmt::format("refuses the case: {}", answer.at("unsupported").get<std::string>()));
@@ -165,7 +148,7 @@ std::string inspect_plan(const WorkerProgram& program, const std::string& kernel
 
 Inspection inspect_kernel(const WorkerProgram& program, const std::string& kernel, double hang_seconds) {
   Inspection inspection{kernel, std::nullopt, {}, exit_pass};
-  WorkerSession session = single_session(program, kernel, hang_seconds);
+  WorkerSession session = single_session(program, kernel);
   const auto fail = [&](ExitCode code, Result result, const char* what) {
     inspection.exit_code = code;
     inspection.steps.push_back({"load", result, what});

@@ -7,7 +7,11 @@
 
 namespace attest {
 
-WorkerSession single_session(const WorkerProgram& program, const std::string& kernel, double load_seconds = 300);
+WorkerSession single_session(const WorkerProgram& program, const std::string& kernel);
+
+/// The answer to `question`, for which each of the kernel's functions may take `hang_seconds`. Throws KernelCrashed
+/// where it crashes, hangs or throws instead, and what WorkerSession throws.
+wire::Json ask(WorkerSession& session, const wire::Json& question, double hang_seconds);
 
 /// As run_check() with a program, in a session that may have been asked before and may be asked again.
 CheckResult run_check(WorkerSession& session, const CheckOptions& options);

@@ -46,6 +46,10 @@ RunReport WatchedKernel::run(const Case& c, const ForwardArgs& args) {
   return watch(KernelCall::run, on_lost_, [&] { return kernel_->run(c, args); });
 }
 
+std::vector<double> WatchedKernel::device_seconds(const Case& c, const ForwardArgs& args, int repeats) {
+  return watch(KernelCall::run, on_lost_, [&] { return kernel_->device_seconds(c, args, repeats); });
+}
+
 RunReport WatchedKernel::run_backward(const Case& c, const BackwardArgs& args) {
   return watch(KernelCall::run_backward, on_lost_, [&] { return kernel_->run_backward(c, args); });
 }

@@ -88,6 +88,7 @@ class Server {
   }
 
   void reply(const Json& message) {
+    if (::getpid() != pid_) ::_exit(0);  // the kernel forked, and came back twice
     if (!wire::send(socket_, message)) ::_exit(0);
   }
 
@@ -109,6 +110,9 @@ class Server {
     } catch (const InvalidInput& error) {
       reply({{"invalid", error.what()}, {"field", error.field()}});
       return false;
+    } catch (const KernelLost& error) {
+      reply({{"lost", error.what()}});
+      return false;
     } catch (const std::exception& error) {
       reply({{"refused", error.what()}});
       return false;
@@ -128,6 +132,8 @@ class Server {
         reply({{"done", 0}, {"capability", Json(to_json(kernel_->capability()))}});
       else if (request.contains("plan"))
         tell_plan(wire::to_case(request.at("plan")));
+      else if (request.contains("time"))
+        tell_time(wire::to_case(request.at("time")), request.at("repeats").get<int>());
       else
         check(request);
     } catch (const KernelThrew& error) {  // before any property began
@@ -176,6 +182,19 @@ class Server {
     reply(done);
   }
 
+  void tell_time(const Case& c, int repeats) {
+    Json done = {{"done", 0}};
+    if (const auto why = kernel_->unsupported(c)) {
+      done["unsupported"] = *why;
+    } else {
+      ForwardBuffers buffers;  // of its own: what a case leaves in memory is no part of the next
+      const CallTimes times = buffers.time(*kernel_, c, make_inputs(c), repeats);
+      done["seconds"] = times.seconds;
+      done["on_device"] = times.on_device;
+    }
+    reply(done);
+  }
+
   void check(const Json& request) {
     CheckOptions options;
     options.the_case = wire::to_case(request.at("case"));
@@ -200,6 +219,7 @@ class Server {
   }
 
   const int socket_;
+  const pid_t pid_ = ::getpid();
   FlightRecord& record_;
   const KernelByName& make_kernel_;
   wire::Unframer unframer_;

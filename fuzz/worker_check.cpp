@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "attest/fuzz/check.h"
+#include "attest/problem/error.h"
 #include "progress.h"
 #include "single_session.h"
 
@@ -11,13 +12,27 @@ double seconds_since(std::int64_t ns) { return static_cast<double>(monotonic_ns(
 
 }  // namespace
 
-WorkerSession single_session(const WorkerProgram& program, const std::string& kernel, double load_seconds) {
+WorkerSession single_session(const WorkerProgram& program, const std::string& kernel) {
   constexpr double stop_grace_seconds = 0;  // nothing is worth waiting for
   // The kernel's name is all that the worker must know; one case may have all threads.
-  return {program,
-          {{"kernel", kernel}, {"seed", 0}, {"budget", {0, 0, 0}}, {"threads", 0}},
-          stop_grace_seconds,
-          load_seconds};
+  return {program, {{"kernel", kernel}, {"seed", 0}, {"budget", {0, 0, 0}}, {"threads", 0}}, stop_grace_seconds};
+}
+
+wire::Json ask(WorkerSession& session, const wire::Json& question, double hang_seconds) {
+  if (!session.start()) throw EnvironmentError("interrupted");
+  session.send(question);
+  wire::Json answer;
+  switch (session.receive(answer, {hang_seconds, 0})) {
+    case WorkerSession::Event::lost:
+      throw KernelCrashed(fmt::format("{}: {}", to_string(session.loss().status), session.loss().detail));
+    case WorkerSession::Event::stopped:
+      throw EnvironmentError("interrupted");
+    case WorkerSession::Event::message:
+      break;
+  }
+  if (answer.contains("threw"))
+    throw KernelCrashed(fmt::format("the kernel fails: {}", wire::to_verdict(answer.at("threw")).detail));
+  return answer;
 }
 
 CheckResult run_check(const WorkerProgram& program, const CheckOptions& options) {
@@ -26,8 +41,13 @@ CheckResult run_check(const WorkerProgram& program, const CheckOptions& options)
 }
 
 CheckResult run_check(WorkerSession& session, const CheckOptions& options) {
-  session.start();
   CheckResult result;
+  const auto interrupted = [&] {
+    clear_stop();
+    result.interrupted = true;
+    return result;
+  };
+  if (!session.start()) return interrupted();
   wire::Json request = {{"check", options.property},
                         {"case", wire::from_case(options.the_case)},
                         {"diffs", options.diffs},
@@ -48,9 +68,7 @@ CheckResult run_check(WorkerSession& session, const CheckOptions& options) {
     wire::Json message;
     switch (session.receive(message, limits, tick)) {
       case WorkerSession::Event::stopped:
-        clear_stop();
-        result.interrupted = true;
-        return result;
+        return interrupted();
       case WorkerSession::Event::lost: {
         const Property* const property = session.lost_in() ? session.lost_in() : &first_property(options);
         result.verdicts.emplace_back(property->name, session.loss());

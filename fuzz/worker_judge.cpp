@@ -38,7 +38,7 @@ class WorkerJudge : public Judge {
                   {"budget", {options.budget.min_work, options.budget.max_work, options.budget.max_seqlen}},
                   {"threads", 1}},
                  stop_grace_seconds) {
-    session_.start();
+    (void)session_.start();  // what cannot be made is told at once; where stopping was asked for, no case follows
   }
 
   void run(const Next& next, const Done& done) override {
@@ -52,8 +52,8 @@ class WorkerJudge : public Judge {
         more = k.has_value();
         if (!more) break;
         if (open.empty()) before = Clock::now();
-        session_.start();
         open.emplace_back().k = *k;
+        if (!session_.start()) return;
         send(*k);
       }
       if (open.empty()) return;
@@ -64,7 +64,7 @@ class WorkerJudge : public Judge {
           return;
         case WorkerSession::Event::lost:
           finish(open, done, &session_.loss(), session_.lost_in());
-          if (!open.empty()) session_.start();
+          if (!open.empty() && !session_.start()) return;
           for (const Outcome& waiting : open) send(waiting.k);
           break;
         case WorkerSession::Event::message:
@@ -89,7 +89,7 @@ class WorkerJudge : public Judge {
   }
 
   std::optional<Verdict> judge(const Property& property, const Case& c, double hang_seconds) override {
-    session_.start();
+    if (!session_.start()) return std::nullopt;
     session_.send({{"judge", property.name}, {"case", wire::from_case(c)}});
     wire::Json message;
     switch (session_.receive(message, limits_of(hang_seconds, work_of(c.problem)))) {

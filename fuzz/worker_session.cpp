@@ -25,29 +25,38 @@ double seconds_since(std::int64_t ns) { return static_cast<double>(monotonic_ns(
 
 }  // namespace
 
-WorkerSession::WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds, double load_seconds)
-    : program_(std::move(program)),
-      hello_(std::move(hello)),
-      stop_grace_seconds_(stop_grace_seconds),
-      load_seconds_(load_seconds) {}
+WorkerSession::WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds)
+    : program_(std::move(program)), hello_(std::move(hello)), stop_grace_seconds_(stop_grace_seconds) {}
 
-void WorkerSession::start() {
-  if (process_) return;
+bool WorkerSession::start() {
+  if (process_) return true;
+  const auto kernel_is_lost = [&](const std::string& how) {
+    return KernelCrashed(fmt::format("kernel '{}' {}", hello_.at("kernel").get<std::string>(), how));
+  };
   auto process = std::make_unique<WorkerProcess>(program_);
   process->send(hello_);
+  const std::int64_t began_ns = monotonic_ns();
   wire::Json answer;
-  switch (process->receive(answer, load_seconds_)) {
-    case WorkerProcess::Event::timeout:
-      throw KernelCrashed(fmt::format("the kernel is not made after {} s", load_seconds_));
-    case WorkerProcess::Event::gone:
-      throw KernelCrashed(fmt::format("the kernel's worker ended while it made the kernel: {}", process->end()));
-    case WorkerProcess::Event::message:
-      break;
+  while (answer.is_null()) {
+    const double left = program_.load_seconds - seconds_since(began_ns);
+    switch (process->receive(answer, std::clamp(left, 0.0, look_every_seconds))) {
+      case WorkerProcess::Event::timeout:
+        if (stops()) return false;
+        if (left <= 0) throw kernel_is_lost(fmt::format("is not loaded after {} s, the limit", program_.load_seconds));
+        break;
+      case WorkerProcess::Event::gone:
+        throw kernel_is_lost(fmt::format("ended the process that loaded it: {}", process->end()));
+      case WorkerProcess::Event::message:
+        break;
+    }
   }
+  if (answer.contains("lost"))
+    throw kernel_is_lost(fmt::format("is lost while it is loaded: {}", answer.at("lost").get<std::string>()));
   if (answer.contains("invalid"))
     throw_invalid(answer.at("field").get<std::string>(), answer.at("invalid").get<std::string>());
   if (answer.contains("refused")) throw EnvironmentError(answer.at("refused").get<std::string>());
   process_ = std::move(process);
+  return true;
 }
 
 WorkerSession::Event WorkerSession::receive(wire::Json& message, const Limits& limits,
@@ -72,10 +81,16 @@ WorkerSession::Event WorkerSession::receive(wire::Json& message, const Limits& l
     }
     if (seconds == 0) return lose(Status::hung, limits);
     if (tick) tick();
-    if (stop_requested() && stop_seen_ns_ == 0) stop_seen_ns_ = monotonic_ns();
-    if (stop_requested() && seconds_since(stop_seen_ns_) >= stop_grace_seconds_) return Event::stopped;
+    if (stops()) return Event::stopped;
     if (hangs(limits)) seconds = 0;  // once more, for what it may have said meanwhile
   }
+}
+
+// The user waits, and has for as long as the grace.
+bool WorkerSession::stops() {
+  if (!stop_requested()) return false;
+  if (stop_seen_ns_ == 0) stop_seen_ns_ = monotonic_ns();
+  return seconds_since(stop_seen_ns_) >= stop_grace_seconds_;
 }
 
 bool WorkerSession::hangs(const Limits& limits) const {

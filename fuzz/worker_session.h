@@ -12,13 +12,13 @@ namespace attest {
 
 class WorkerSession {
  public:
-  /// `hello`: the kernel's name and what else the worker is started with. Making the kernel may take `load_seconds`:
-  /// loading a plug-in and a driver takes long at times.
-  WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds, double load_seconds = 300);
+  /// `hello`: the kernel's name and what else the worker is started with.
+  WorkerSession(WorkerProgram program, wire::Json hello, double stop_grace_seconds);
 
-  /// A worker with its kernel made; nothing if one lives. Throws what making the kernel throws there, KernelCrashed if
-  /// that brings the worker down, and EnvironmentError if none can be started.
-  void start();
+  /// A worker with its kernel made; nothing if one lives. False where request_stop() was called longer than the grace
+  /// ago before the kernel was made. Throws what making the kernel throws there, KernelCrashed if that brings the
+  /// worker down or takes longer than the program's load_seconds, and EnvironmentError if none can be started.
+  [[nodiscard]] bool start();
   void send(const wire::Json& message) const { process_->send(message); }
 
   struct Limits {
@@ -42,11 +42,12 @@ class WorkerSession {
 
  private:
   bool hangs(const Limits& limits) const;
+  bool stops();
   Event lose(Status status, const Limits& limits);
 
   const WorkerProgram program_;
   const wire::Json hello_;
-  const double stop_grace_seconds_, load_seconds_;
+  const double stop_grace_seconds_;
   std::unique_ptr<WorkerProcess> process_;
   std::int64_t stop_seen_ns_ = 0;
   double longest_run_seconds_ = 0;  // of the workers before

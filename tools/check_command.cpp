@@ -45,8 +45,8 @@ ExitCode run(const Flags& flags) {
   options.progress = true;
   const std::optional<OutputFile> mask_file = read_mask(flags, options);
   if (mask_file) results.refuse_same_file("mask", mask_file->path());
-  const CommandResult result =
-      attest::check_command(options, flags.given("--in-process") ? std::nullopt : std::make_optional<WorkerProgram>());
+  const CommandResult result = attest::check_command(
+      options, flags.given("--in-process") ? std::nullopt : std::make_optional(worker_program(flags)));
   if (mask_file && !result.svg.empty()) mask_file->write(result.svg);
   results.finish("check", *result.json, result.text);
   return result.exit_code;
@@ -68,7 +68,7 @@ Command check_command() {
             flags.value("--mask", "FILE", "Read which keys each row really sees and draw it beside the truth (SVG)");
             flags.value("--mask-batch", "B", "Only this batch entry's mask (all are read, the worst is drawn)");
             flags.value("--mask-head", "H", "Only this query head's mask");
-            flags.value("--timeout", "T", "A run of the kernel that takes longer hangs (60s)");
+            declare_timeout_flag(flags, CheckOptions{}.hang_seconds);
             flags.toggle("--in-process", "Run the kernel in this process, for a debugger, and without --timeout");
             flags.toggle("--dry-run", "Say what would be run");
             declare_case_flags(flags);

@@ -1,6 +1,5 @@
 // The commands of `attest`, one file each, in the order of --help.
 #pragma once
-#include "attest/fuzz/worker.h"
 #include "program.h"
 
 namespace attest::tools {
@@ -13,7 +12,7 @@ Command measure_command();
 Command calibrate_command();
 Command reference_command();
 Command mutants_command();
-Command bench_command(const KernelByName& make_kernel);
+Command bench_command();
 Command nightly_command();
 Command merge_command();
 Command report_command();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/fuzz/check.h"
 #include "attest/fuzz/inspect.h"
 #include "attest/fuzz/kernels.h"
 #include "attest/problem/error.h"
@@ -63,8 +64,8 @@ std::vector<Gpu> find_gpus(std::string& driver) {
 }
 
 ExitCode inspect(const Flags& flags, const Results& results) {
-  const Inspection inspection =
-      inspect_kernel(WorkerProgram{}, read_kernel(flags), flags.seconds("--timeout").value_or(60));
+  const Inspection inspection = inspect_kernel(worker_program(flags), read_kernel(flags),
+                                               flags.seconds("--timeout").value_or(CheckOptions{}.hang_seconds));
   results.finish("doctor", to_json(inspection), to_text(inspection));
   return inspection.exit_code;
 }
@@ -128,7 +129,7 @@ Command doctor_command() {
           "  attest doctor --kernel ./libmine.so",
           [](Flags& flags) {
             declare_kernel_flag(flags);
-            flags.value("--timeout", "T", "With --kernel: loading it, or a call of it, that takes longer hangs (60s)");
+            declare_timeout_flag(flags, CheckOptions{}.hang_seconds);
           },
           run};
 }

@@ -40,7 +40,7 @@ ExitCode run(const Flags& flags) {
   const Results results(flags);
   const std::optional<OutputFile> junit = output_file(flags, "--junit");
   if (junit) results.refuse_same_file("junit", junit->path());
-  const CommandResult result = attest::fuzz_command(read_options(flags), WorkerProgram{});
+  const CommandResult result = attest::fuzz_command(read_options(flags), worker_program(flags));
   if (junit) junit->write(result.junit);
   results.finish("fuzz", *result.json, result.text);
   return result.exit_code;
@@ -63,7 +63,7 @@ Command fuzz_command() {
             flags.value("--seed", "S", "Of the campaign (0)");
             flags.value("--shard", "I/N", "Run only this share of the cases (0/1)");
             flags.value("--threads", "N", "Worker processes, each with a kernel of its own (one a hardware thread)");
-            flags.value("--timeout", "T", "A run of the kernel that takes longer hangs (20s)");
+            declare_timeout_flag(flags, CampaignOptions{}.hang_seconds);
             flags.value("--corpus", "DIR", "Failures of before, put to the kernel first; new ones join them");
             flags.value("--junit", "FILE", "Write JUnit XML, a testcase for each property");
           },

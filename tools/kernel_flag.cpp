@@ -1,5 +1,7 @@
 #include "kernel_flag.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "attest/fuzz/kernels.h"
@@ -33,5 +35,17 @@ std::string known_kernel(const std::string& word) {
 }
 
 std::string read_kernel(const Flags& flags) { return known_kernel(flags.text("--kernel").value_or("cpu")); }
+
+void declare_timeout_flag(Flags& flags, double call_seconds) {
+  flags.value("--timeout", "T",
+              fmt::format("A run of the kernel that takes longer hangs ({}s), and so does loading it ({}s)",
+                          call_seconds, WorkerProgram{}.load_seconds));
+}
+
+WorkerProgram worker_program(const Flags& flags) {
+  WorkerProgram program;
+  if (const auto timeout = flags.seconds("--timeout")) program.load_seconds = *timeout;
+  return program;
+}
 
 }  // namespace attest::tools

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "attest/fuzz/worker.h"
 #include "flags.h"
 
 namespace attest::tools {
@@ -15,5 +16,10 @@ std::string read_kernel(const Flags& flags);
 std::string known_kernel(const std::string& word);
 /// The user's file that a word of --kernel names; empty for attest's own kernels.
 std::string kernel_file(const std::string& word);
+
+/// --timeout, as the commands that run a kernel in a worker have it; a call's limit is `call_seconds` if not given.
+void declare_timeout_flag(Flags& flags, double call_seconds);
+/// How a worker is started: --timeout, where it is given, limits what loading a kernel there takes as well.
+WorkerProgram worker_program(const Flags& flags);
 
 }  // namespace attest::tools

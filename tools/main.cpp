@@ -11,11 +11,10 @@ int main(int argc, char** argv) {
   if (argc == 2 && attest::WorkerProgram{}.arguments.front() == argv[1])
     return attest::serve_worker(attest::make_kernel);
   if (argc == 3 && std::string_view(argv[1]) == measure_worker_argument) return make_marked_calls(argv[2]);
-  const Command commands[] = {check_command(),     fuzz_command(),    predict_command(),
-                              tune_command(),      measure_command(), calibrate_command(),
-                              reference_command(), mutants_command(), kernels_command(),
-                              devices_command(),   plans_command(),   models_command(),
-                              doctor_command(),    audit_command(),   bench_command(attest::make_kernel),
-                              nightly_command(),   merge_command(),   report_command()};
+  const Command commands[] = {check_command(),   fuzz_command(),      predict_command(),   tune_command(),
+                              measure_command(), calibrate_command(), reference_command(), mutants_command(),
+                              kernels_command(), devices_command(),   plans_command(),     models_command(),
+                              doctor_command(),  audit_command(),     bench_command(),     nightly_command(),
+                              merge_command(),   report_command()};
   return run_program(commands, argc, argv);
 }

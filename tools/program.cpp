@@ -105,14 +105,17 @@ class Program {
 
 }  // namespace
 
-int exit_status_of(const std::function<int()>& work) {
+int run_program(std::span<const Command> commands, int argc, const char* const* argv) {
   int code = exit_pass;
   try {
-    code = work();
+    const EndOnSignals end_on_signals;
+    code = Program(commands).run(argc, argv);
   } catch (const InvalidInput& error) {
     return fail(exit_usage, error.what());
   } catch (const KernelCrashed& error) {
     return fail(exit_kernel_crashed, error.what());
+  } catch (const KernelLost& error) {  // while check --in-process makes it
+    return fail(exit_kernel_crashed, fmt::format("the kernel is lost while it is loaded: {}", error.what()));
   } catch (const EnvironmentError& error) {
     return fail(exit_environment, error.what());
   } catch (const std::bad_alloc&) {
@@ -122,13 +125,6 @@ int exit_status_of(const std::function<int()>& work) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail(exit_environment, "stdout: cannot be written");
   return code;
-}
-
-int run_program(std::span<const Command> commands, int argc, const char* const* argv) {
-  return exit_status_of([&] {
-    const EndOnSignals end_on_signals;
-    return Program(commands).run(argc, argv);
-  });
 }
 
 }  // namespace attest::tools

@@ -17,11 +17,9 @@ struct Command {
   std::function<ExitCode(const Flags&)> run;
 };
 
-/// The exit status that `work` returns, or that what it throws stands for: InvalidInput is told in a line on stderr and
-/// is 2, EnvironmentError 3, anything else 3 with a request to report it. 3, too, where stdout could not be written.
-int exit_status_of(const std::function<int()>& work);
-
-/// Reads the command line, runs the command it names and returns the exit status.
+/// Reads the command line, runs the command it names and returns the exit status, or what stands for what it throws,
+/// told in a line on stderr: InvalidInput 2, EnvironmentError 3, KernelCrashed and KernelLost 4, anything else 3 with a
+/// request to report it. 3, too, where stdout could not be written.
 int run_program(std::span<const Command> commands, int argc, const char* const* argv);
 
 }  // namespace attest::tools

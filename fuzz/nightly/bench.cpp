@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "attest/gpu/forward_buffers.h"
+#include "attest/fuzz/timing_worker.h"
 #include "attest/nightly/night.h"
 #include "attest/nightly/panel.h"
 #include "attest/nightly/rank_test.h"
@@ -16,19 +16,22 @@
 namespace attest {
 namespace {
 
-BenchRow time_case(Kernel& kernel, const BenchOptions& options, const PanelCase& timed, BenchResult& result) {
+// False where the kernel failed: nothing more is timed.
+bool time_case(TimingWorker& worker, const BenchOptions& options, const PanelCase& timed, BenchResult& result) {
   const Case& c = timed.the_case;
-  BenchRow row;
+  BenchRow& row = result.rows.emplace_back();
   row.name = timed.name;
   row.the_case = c;
   row.repro = fmt::format("attest bench --kernel {} {}", options.kernel, command_line(c));
-  row.refused = kernel.unsupported(c).value_or("");
-  if (!row.refused.empty()) return row;
-  ForwardBuffers buffers;  // of its own: what a case leaves in memory is no part of the next
-  const CallTimes times = buffers.time(kernel, c, make_inputs(c), options.repeats);
-  result.on_device = times.on_device;
-  row.seconds = times.seconds;
-  return row;
+  try {
+    const TimedCalls calls = worker.time(c, options.repeats);
+    row.refused = calls.refused;
+    row.seconds = calls.times.seconds;
+    if (row.refused.empty()) result.on_device = calls.times.on_device;
+  } catch (const KernelCrashed& error) {
+    row.failed = error.what();
+  }
+  return row.failed.empty();
 }
 
 }  // namespace
@@ -39,18 +42,25 @@ void BenchOptions::validate() const {
     throw InvalidInput("repeats", fmt::format("{}", repeats), fmt::format("is outside 1 to {}", most));
 }
 
-BenchResult run_bench(Kernel& kernel, const BenchOptions& options) {
+ExitCode BenchResult::exit_code() const {
+  return rows.empty() || rows.back().failed.empty() ? exit_pass : exit_kernel_crashed;
+}
+
+BenchResult run_bench(const WorkerProgram& program, const BenchOptions& options) {
   options.validate();
+  TimingWorker worker(program, options.kernel, options.hang_seconds);
   BenchResult result;
-  for (const Case& c : options.cases) result.rows.push_back(time_case(kernel, options, {"case", c}, result));
+  for (const Case& c : options.cases)
+    if (!time_case(worker, options, {"case", c}, result)) return result;
   if (!options.cases.empty()) return result;
   for (const PanelCase& timed : cpu_panel()) {
-    result.rows.push_back(time_case(kernel, options, timed, result));
+    if (!time_case(worker, options, timed, result)) return result;
     if (result.on_device) break;
   }
   if (!result.on_device) return result;
   result.rows.clear();
-  for (const PanelCase& timed : device_panel()) result.rows.push_back(time_case(kernel, options, timed, result));
+  for (const PanelCase& timed : device_panel())
+    if (!time_case(worker, options, timed, result)) return result;
   return result;
 }
 
@@ -64,6 +74,7 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const BenchResult& r
     entry["name"] = row.name;
     entry["case"] = to_json(row.the_case);
     entry["refused"] = row.refused;
+    entry["failed"] = row.failed;
     entry["seconds"] = row.seconds;
     entry["repro"] = row.repro;
   }
@@ -74,6 +85,10 @@ std::string to_text(const BenchOptions& options, const BenchResult& result) {
   std::string text = fmt::format("{}, {} repeats, {}\n", options.kernel, options.repeats,
                                  result.on_device ? "the device's clock" : "CPU seconds of the kernel's process");
   for (const BenchRow& row : result.rows) {
+    if (!row.failed.empty()) {
+      text += fmt::format("  {:<24} {}; {}\n", row.name, row.failed, row.repro);
+      continue;
+    }
     if (row.seconds.empty()) {
       text += fmt::format("  {:<24} refused: {}\n", row.name, row.refused);
       continue;

@@ -28,7 +28,9 @@ void time_kernel(const StepWork& work, const std::string& kernel, double seconds
   for (const json& row : bench.at("rows")) {
     Series series{fmt::format("{}/{}", name, row.at("name").get<std::string>()),
                   on_device ? device_seconds_unit : cpu_seconds_unit, row.at("seconds").get<std::vector<double>>()};
-    if (series.values.empty())
+    if (const auto failed = row.at("failed").get<std::string>(); !failed.empty())
+      part.checks.push_back({series.name, CheckState::crashed, failed, row.at("repro").get<std::string>()});
+    else if (series.values.empty())
       part.checks.push_back({series.name, CheckState::skipped, row.at("refused").get<std::string>(), ""});
     else
       add_judged(work, std::move(series), on_device ? device_time_gate : cpu_time_gate, "",

@@ -40,6 +40,7 @@ BITWISE = ["batch", "gqa", "layout", "repeat"]
 ARITHMETIC = ["flash", "unfused", "fp32"]
 SHARED_BYTES = 64 << 30
 SHORTEST_SECONDS = 0.01  # as attest's own measurements: a shorter one is mostly the clock's and the caches' state
+LONGEST_WAIT_SECONDS = 1  # for that: no number of calls of a kernel that sleeps takes CPU time
 
 
 class CTensor(ctypes.Structure):  # attest_tensor
@@ -343,8 +344,8 @@ class _Server:
         """Seconds of a call, `repeats` times, each the mean of as many in a row as its clock needs: by events in the
         stream of the GPU, where gaps between launches count, or the CPU seconds of this process."""
         seconds = _device_seconds if device == "cuda" else _process_seconds
-        calls = 1
-        while seconds(call, calls) < SHORTEST_SECONDS:
+        calls, began = 1, time.monotonic()
+        while seconds(call, calls) < SHORTEST_SECONDS and time.monotonic() - began < LONGEST_WAIT_SECONDS:
             calls *= 2
         for repeat in range(self.control.repeats):
             self.control.seconds[repeat] = seconds(call, calls) / calls

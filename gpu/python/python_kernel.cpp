@@ -102,7 +102,13 @@ std::unique_ptr<Kernel> make_python_kernel(std::string_view spec) {
   const std::size_t end = end_of_path(spec);
   const std::string function(end < spec.size() ? spec.substr(end + 1) : std::string_view{});
   const auto process = std::make_shared<PythonProcess>(file, function);
-  const std::int32_t status = process->call(PythonCall::load);
+  const std::int32_t status = [&] {
+    try {
+      return process->call(PythonCall::load);
+    } catch (const plugin::Lost& error) {
+      throw KernelLost(error.what());
+    }
+  }();
   Control& control = process->control();
   if (status == ATTEST_INVALID) throw InvalidInput("kernel", fmt::format("'{}'", spec), control.message);
   if (status != ATTEST_OK) throw EnvironmentError(fmt::format("kernel '{}': {}", spec, control.message));

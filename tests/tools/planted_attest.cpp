@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   using namespace attest::tools;
   if (argc == 2 && WorkerProgram{}.arguments.front() == argv[1]) return serve_worker(make_planted);
   const Command commands[] = {check_command(),   fuzz_command(),   predict_command(), measure_command(),
-                              kernels_command(), doctor_command(), nightly_command(), bench_command(make_planted),
+                              kernels_command(), doctor_command(), nightly_command(), bench_command(),
                               merge_command(),   report_command()};
   return run_program(commands, argc, argv);
 }

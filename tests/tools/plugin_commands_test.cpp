@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "run_attest.h"
@@ -67,18 +67,94 @@ TEST(PluginCommands, WhatIsNoPluginIsOneLine) {
   EXPECT_THAT(run({"doctor", "--timeout", "5s"}).err, HasSubstr("timeout: 5s goes with --kernel"));
 }
 
-TEST(PluginCommands, BenchSaysWhatBecameOfItsChild) {
+// Every command that loads a kernel, with a limit of time, where it has one, that is no test's to wait for.
+const std::vector<std::string> loading_commands = {"check", "fuzz --cases 4 --threads 2", "bench", "doctor",
+                                                   "nightly --out n --steps time --time 8s"};
+
+// A library and a Python file that do `c` and `python` as soon as they are loaded.
+void write_kernels(const Folder& folder, const std::string& c, const std::string& python) {
+  folder.write(
+      "load.c",
+      "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void f(void) {" + c + ";}\n");
+  const std::string at = folder.path().string();
+  ASSERT_EQ(std::system(fmt::format("cc -shared -fPIC -o {0}/load.so {0}/load.c", at).c_str()), 0);
+  folder.write("load.py", "import os, sys, time\n" + python + "\n");
+}
+
+Ran run_loading(const Folder& folder, const std::string& command, const std::string& kernel,
+                const Conduct& conduct = {}) {
+  return run_attest(words(command + " --timeout 1s --kernel ./" + kernel), folder, conduct);
+}
+
+TEST(PluginCommands, WhatEndsTheProcessThatLoadsItIsAFinding) {
   const Folder folder;
-  for (const auto& [end, how] : {std::pair{"exit(0)", "exit status 0"}, {"abort()", "SIGABRT"}}) {
-    std::ofstream(folder.path() / "ends.c")
-        << "#include <stdlib.h>\n__attribute__((constructor)) static void f(void) {" << end << ";}\n";
-    ASSERT_EQ(std::system(fmt::format("cc -shared -fPIC -o {0}/ends.so {0}/ends.c", folder.path().string()).c_str()),
-              0);
-    const Ran ran = run_attest({"bench", "--kernel", "./ends.so", "--dtype", "fp32"}, folder);
-    EXPECT_EQ(ran.exit_code, 4);
-    EXPECT_EQ(ran.err, fmt::format("attest: kernel './ends.so' ended the process that called it: {}\n", how));
+  for (const auto& [c, python, how] :
+       {std::tuple{"exit(0)", "os._exit(0)", "exit status 0"}, {"abort()", "os.abort()", "SIGABRT"}}) {
+    write_kernels(folder, c, python);
+    for (const char* const kernel : {"load.so", "load.py"})
+      for (const std::string& command : loading_commands) {
+        const Ran ran = run_loading(folder, command, kernel);
+        EXPECT_EQ(ran.exit_code, 4) << command << ": " << ran.err;
+        EXPECT_THAT(ran.out + ran.err, HasSubstr(fmt::format("kernel './{}' ", kernel))) << command;
+        EXPECT_THAT(ran.out + ran.err, HasSubstr(how)) << command;
+      }
   }
   EXPECT_EQ(run({"bench", "--kernel", "./none.so"}).exit_code, 2) << "what is thrown there keeps its status";
+}
+
+TEST(PluginCommands, WhatHangsWhileItIsLoadedIsAFinding) {
+  const Folder folder;
+  write_kernels(folder, "for (;;) pause()", "time.sleep(1000)");
+  for (const char* const kernel : {"load.so", "load.py"})
+    for (const std::string& command : loading_commands) {
+      if (command.starts_with("nightly")) continue;  // its bench has a limit of its own, and its step ends before
+      const Ran ran = run_loading(folder, command, kernel);
+      EXPECT_EQ(ran.exit_code, 4) << command << ": " << ran.err;
+      EXPECT_THAT(ran.out + ran.err, HasSubstr(fmt::format("kernel './{}' is not loaded after 1 s", kernel)))
+          << command;
+    }
+}
+
+TEST(PluginCommands, ASignalEndsTheWaitForWhatHangsWhileItIsLoaded) {
+  const Folder folder;
+  write_kernels(folder, "for (;;) pause()", "time.sleep(1000)");
+  for (const char* const kernel : {"load.so", "load.py"})
+    for (const std::string command : {"check --timeout 8s", "fuzz --timeout 8s", "bench", "doctor"}) {
+      const auto before = std::chrono::steady_clock::now();
+      const Ran ran =
+          run_attest(words(command + " --kernel ./" + kernel), folder, {.signal_seconds = 0.5, .signal = SIGTERM});
+      EXPECT_EQ(ran.exit_code, 130) << command << ": " << ran.err;
+      EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(6)) << command;
+    }
+}
+
+TEST(PluginCommands, BenchWaitsForNoCpuTimeOfAKernelThatSleeps) {
+  for (const std::string kernel : {PLUGINS "/libliar.so:run_sleep", LIARS "/liar.py:sleeps"}) {
+    const Ran ran = run({"bench", "--repeats", "1", "--kernel", kernel, "--dtype", "fp32", "--json", "-"});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_LT(Json::parse(ran.out).at("rows").at(0).at("seconds").at(0), 0.1) << "of the CPU";
+  }
+}
+
+TEST(PluginCommands, BenchTellsWhatTheKernelDoesInsteadOfReturning) {
+  const Folder folder;
+  const std::string liars = LIARS "/liar.py:", library = PLUGINS "/libliar.so:";
+  for (const auto& [kernel, how] : {std::pair{library + "run_hang", "hung: no end after 1 s in the kernel"},
+                                    {library + "run_exit", "crashed: exit status 0 in the kernel"},
+                                    {library + "run_crash", "crashed: SIGSEGV in the kernel"},
+                                    {library + "fails", "the kernel fails: forward() gave ATTEST_FAILED"},
+                                    {liars + "exits", "crashed: python ended with exit status 0"},
+                                    {liars + "leaves", "crashed: python ended with exit status 3"},
+                                    {liars + "hangs", "hung: no end after 1 s in the kernel"}}) {
+    const Ran ran =
+        run_attest({"bench", "--timeout", "1s", "--kernel", kernel, "--dtype", "fp32", "--json", "b.json"}, folder);
+    EXPECT_EQ(ran.exit_code, 4) << ran.err;
+    const Json row = Json::parse(folder.read("b.json")).at("rows").at(0);
+    EXPECT_THAT(row.at("failed").get<std::string>(), HasSubstr(how));
+    EXPECT_THAT(row.at("repro").get<std::string>(),
+                testing::StartsWith("attest bench --kernel " + kernel + " --batch 1"));
+    EXPECT_THAT(ran.out, HasSubstr(how));
+  }
 }
 
 }  // namespace

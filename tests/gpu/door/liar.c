@@ -91,8 +91,10 @@ static int32_t liar_forward(void* self, const attest_problem* p, const attest_fo
     return ATTEST_LOST;
   }
   if (is("run_crash")) raise(SIGSEGV);
+  if (is("run_sleep")) usleep(200 * 1000);
   if (is("run_hang")) hang();
   if (is("run_exit")) exit(0);
+  if (is("run_fork")) fork();
   if (is("run_close"))
     for (int descriptor = 3; descriptor < 256; ++descriptor) close(descriptor);
   if (is("changes_arguments")) ((attest_forward*)args)->q.strides[1] = 1;

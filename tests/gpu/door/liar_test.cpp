@@ -18,7 +18,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const WorkerProgram program{ATTEST_PROGRAM, {"__worker"}};
+WorkerProgram worker_program(double load_seconds) { return {ATTEST_PROGRAM, {"__worker"}, load_seconds}; }
+const WorkerProgram program = worker_program(20);
 const std::string liar = PLUGINS "/libliar.so", thrower = PLUGINS "/libthrower.so";
 
 // What the liar does before it has options.
@@ -32,7 +33,7 @@ class AtLoad {
 
 // Exit status and line of what cannot even be made.
 std::pair<ExitCode, std::string> refusal(const std::string& kernel, double load_seconds = 20) {
-  const Inspection inspection = inspect_kernel(program, kernel, load_seconds);
+  const Inspection inspection = inspect_kernel(worker_program(load_seconds), kernel);
   EXPECT_EQ(inspection.steps.size(), 1u) << to_text(inspection);
   return {inspection.exit_code, inspection.steps.at(0).detail};
 }
@@ -83,7 +84,7 @@ TEST(Liar, AHangAtLoadEnds) {
   const AtLoad wrong("hang_at_symbol");
   const auto [exit_code, line] = refusal(liar, 0.5);
   EXPECT_EQ(exit_code, exit_kernel_crashed);
-  EXPECT_EQ(line, "the kernel is not made after 0.5 s");
+  EXPECT_EQ(line, "kernel '" + liar + "' is not loaded after 0.5 s, the limit");
 }
 
 TEST(Liar, ACudaPluginWithoutAGpuSaysSo) {
@@ -197,6 +198,19 @@ TEST(Liar, EveryFunctionMayThrow) {
 TEST(Liar, HonestItPasses) {
   const CommandResult command = check_command(check_of(liar), program);
   EXPECT_EQ(command.exit_code, exit_pass) << command.text;
+}
+
+// It returns in two processes, of which one is the worker.
+TEST(Liar, OneThatForksIsHeardOnce) {
+  CampaignOptions options;
+  options.cases = 60;
+  options.threads = 1;
+  options.kernel = liar;
+  const CampaignResult honest = run_campaign(program, options);
+  options.kernel = liar + ":run_fork";
+  const CampaignResult forking = run_campaign(program, options);
+  EXPECT_GT(forking.passed, 0u);
+  EXPECT_EQ(forking.outcomes, honest.outcomes);
 }
 
 TEST(Liar, ACampaignGoesOnAndItsLinesRepeatTheFinding) {

@@ -33,6 +33,16 @@ def exits(problem, t):
     os._exit(0)
 
 
+@register("sleeps")
+def sleeps(problem, t):
+    time.sleep(0.3)
+
+
+@register("leaves")
+def leaves(problem, t):
+    raise SystemExit(3)
+
+
 @register("burns")
 def burns(problem, t):
     end = time.process_time() + 0.03

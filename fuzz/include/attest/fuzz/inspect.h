@@ -34,7 +34,7 @@ struct Inspection {
 };
 
 /// Loads the kernel, reads its record, and puts it to a score of small cases, one for each thing that a kernel may
-/// take, under every property. Neither loading nor a call may take longer than `hang_seconds`.
+/// take, under every property. No call of it may take longer than `hang_seconds`.
 Inspection inspect_kernel(const WorkerProgram& program, const std::string& kernel, double hang_seconds = 60);
 
 nlohmann::ordered_json to_json(const Capability& capability);

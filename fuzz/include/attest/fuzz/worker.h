@@ -18,9 +18,10 @@ namespace attest {
 struct WorkerProgram {
   std::string path = "/proc/self/exe";  // this program, even if its file was replaced meanwhile
   std::vector<std::string> arguments = {"__worker"};
+  double load_seconds = 60;  // making the kernel there that takes longer hangs
 };
 
-/// The kernel's own construction brought the worker down: there is no case to blame.
+/// The kernel's own construction brought the worker down, or had no end: there is no case to blame.
 class KernelCrashed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "attest/gpu/kernel.h"
+#include "attest/fuzz/worker.h"
+#include "attest/problem/case.h"
+#include "attest/problem/exit_code.h"
 
 namespace attest {
 
@@ -12,6 +14,7 @@ struct BenchOptions {
   std::string kernel;       // the word in repro lines
   std::vector<Case> cases;  // empty: the panel that suits the kernel's clock
   int repeats = 9;
+  double hang_seconds = 60;  // a run of the kernel that takes longer is ended
 
   /// Throws InvalidInput naming repeats.
   void validate() const;
@@ -22,16 +25,20 @@ struct BenchRow {
   Case the_case;
   std::vector<double> seconds;  // of a call; empty where it is refused
   std::string refused;          // why
+  std::string failed;           // how the kernel crashed, hung or threw instead
   std::string repro;            // "attest bench --kernel K CASE"
 };
 
 struct BenchResult {
-  bool on_device = false;  // timed by the GPU's clock; else CPU seconds of the kernel's process
-  std::vector<BenchRow> rows;
+  bool on_device = false;      // timed by the GPU's clock; else CPU seconds of the kernel's process
+  std::vector<BenchRow> rows;  // a failed one is the last
+
+  /// 4 where a row failed.
+  ExitCode exit_code() const;
 };
 
-/// Times the kernel in this process. Throws as it does, and InvalidInput for options.
-BenchResult run_bench(Kernel& kernel, const BenchOptions& options);
+/// Times the kernel in a worker. Throws what making it there throws, and InvalidInput for options.
+BenchResult run_bench(const WorkerProgram& program, const BenchOptions& options);
 
 nlohmann::ordered_json to_json(const BenchOptions& options, const BenchResult& result);
 /// A table: median, fastest and slowest of the repeats.

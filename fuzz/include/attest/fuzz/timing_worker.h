@@ -1,0 +1,35 @@
+// A kernel's calls, timed in a worker, so that its crash or hang is a finding there too.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "attest/fuzz/worker.h"
+#include "attest/gpu/forward_buffers.h"
+
+namespace attest {
+
+class WorkerSession;
+
+struct TimedCalls {
+  std::string refused;  // why the kernel does not take the case; there are no times then
+  CallTimes times;
+};
+
+class TimingWorker {
+ public:
+  /// With the kernel made. Throws what making it throws there.
+  TimingWorker(const WorkerProgram& program, const std::string& kernel, double hang_seconds);
+  ~TimingWorker();
+  TimingWorker(const TimingWorker&) = delete;
+  TimingWorker& operator=(const TimingWorker&) = delete;
+
+  /// As ForwardBuffers::time(). Throws KernelCrashed where the kernel crashes or throws, or one call of it takes longer
+  /// than hang_seconds; by a device's clock that is the whole series of them.
+  TimedCalls time(const Case& c, int repeats);
+
+ private:
+  std::unique_ptr<WorkerSession> session_;
+  double hang_seconds_;
+};
+
+}  // namespace attest

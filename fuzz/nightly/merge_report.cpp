@@ -19,16 +19,15 @@ nlohmann::ordered_json counts(const Tally& tally) {
 }  // namespace
 
 ExitCode Merged::exit_code() const {
-  Night worst;
+  CheckState worst = CheckState::passed;
   std::uint64_t judged = 0;
-  for (const ShardFailure& failure : failures) worst.checks.push_back({failure.check, failure.state, "", ""});
+  for (const ShardFailure& failure : failures) worst = std::max(worst, failure.state);
   for (const MergedCampaign& c : campaigns) {
     judged += c.statuses.total() - c.statuses[Status::unsupported];
-    const bool crashed = c.statuses[Status::crashed] + c.statuses[Status::hung] > 0;
-    if (crashed) worst.checks.push_back({c.kernel, CheckState::crashed, "", ""});
-    if (c.statuses.failed() + c.disagreeing > 0) worst.checks.push_back({c.kernel, CheckState::wrong, "", ""});
+    if (c.statuses.failed() + c.disagreeing > 0) worst = std::max(worst, CheckState::wrong);
+    if (c.statuses[Status::crashed] + c.statuses[Status::hung] > 0) worst = std::max(worst, CheckState::crashed);
   }
-  const ExitCode code = worst.exit_code();
+  const ExitCode code = exit_code_of(worst);
   if (code == exit_pass && !unreadable.empty()) return exit_environment;
   return code == exit_pass && judged == 0 ? exit_unsupported : code;
 }

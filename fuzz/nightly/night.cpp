@@ -22,9 +22,7 @@ CheckState check_state_named(std::string_view field, std::string_view word) {
   return static_cast<CheckState>(found - std::begin(words));
 }
 
-ExitCode Night::exit_code() const {
-  CheckState worst = CheckState::passed;
-  for (const Check& check : checks) worst = std::max(worst, check.state);
+ExitCode exit_code_of(CheckState worst) {
   switch (worst) {
     case CheckState::crashed:
       return exit_kernel_crashed;
@@ -35,6 +33,20 @@ ExitCode Night::exit_code() const {
     default:
       return exit_pass;
   }
+}
+
+bool Night::checked_a_kernel() const {
+  return std::any_of(checks.begin(), checks.end(), [](const Check& check) {
+    return check.state != CheckState::skipped && check.name != doctor_check &&
+           !check.name.starts_with(predicted_checks);
+  });
+}
+
+ExitCode Night::exit_code() const {
+  CheckState worst = CheckState::passed;
+  for (const Check& check : checks) worst = std::max(worst, check.state);
+  const ExitCode code = exit_code_of(worst);
+  return code == exit_pass && !checked_a_kernel() ? exit_unsupported : code;
 }
 
 }  // namespace attest

@@ -37,7 +37,13 @@ std::vector<KernelCoverage> coverage_of(const Night& night) {
 
 ExitCode NightReport::exit_code() const {
   const ExitCode code = night.exit_code();
-  return code == exit_pass && night.finished.empty() ? exit_interrupted : code;
+  const bool none_red = code == exit_pass || code == exit_unsupported;
+  return none_red && night.finished.empty() ? exit_interrupted : code;
+}
+
+std::string_view NightReport::verdict() const {
+  if (!red.empty()) return "RED";
+  return night.checked_a_kernel() ? "green" : "NOTHING CHECKED";
 }
 
 NightReport make_report(const History& history) {
@@ -69,6 +75,7 @@ Json to_json(const NightReport& report) {
                {"version", night.version},       {"host", night.machine.host},      {"device", night.machine.device},
                {"driver", night.machine.driver}, {"toolkit", night.machine.toolkit}};
   json["exit_code"] = static_cast<int>(report.exit_code());
+  json["verdict"] = report.verdict();
   json["seed"] = night.campaign.seed;
   json["generator_version"] = night.campaign.generator_version;
   json["shard"] = fmt::format("{}/{}", night.campaign.shard_index, night.campaign.shard_count);
@@ -109,7 +116,7 @@ Json to_json(const NightReport& report) {
 std::string to_text(const NightReport& report) {
   const Night& night = report.night;
   std::string text =
-      fmt::format("{} on {}{}: {} checks, {} red{}\n", report.red.empty() ? "green" : "RED", night.machine.device,
+      fmt::format("{} on {}{}: {} checks, {} red{}\n", report.verdict(), night.machine.device,
                   night.machine.driver.empty() ? "" : ", driver " + night.machine.driver, night.checks.size(),
                   report.red.size(), night.finished.empty() ? "; interrupted, the same command goes on with it" : "");
   for (const auto& [check, since] : report.red) {

@@ -64,13 +64,15 @@ std::vector<std::pair<std::string, std::vector<const RedCheck*>>> red_groups(con
 
 std::string headline(const NightReport& report) {
   const bool red = !report.red.empty();
+  const bool nothing = !red && !report.night.checked_a_kernel();
   std::string text = red ? fmt::format("{} red", plural(report.red.size(), "check"))
-                         : fmt::format("Nothing is red: {}", plural(report.night.checks.size(), "check"));
+                         : fmt::format("{}: {}", nothing ? "No kernel was checked" : "Nothing is red",
+                                       plural(report.night.checks.size(), "check"));
   if (report.night.finished.empty()) text += "; the night is not over";
   std::string groups;
   for (const auto& [name, checks] : red_groups(report))
     groups += fmt::format("{}{}: {}", groups.empty() ? "" : ", ", xml_escaped(name), checks.size());
-  return fmt::format("<p class=\"verdict {}\">{}{}</p>\n", red ? "red" : "green", text,
+  return fmt::format("<p class=\"verdict {}\">{}{}</p>\n", red ? "red" : (nothing ? "nothing" : "green"), text,
                      groups.empty() ? "" : "<small>" + groups + "</small>");
 }
 
@@ -110,14 +112,26 @@ std::string red_cards(const NightReport& report) {
   return text.empty() ? "" : "<div id=\"red\">\n" + text + "</div>\n";
 }
 
+// Of a night in the strip: its class, its words and what stands in its box.
+struct PastWords {
+  const char* style;
+  std::string words, box;
+};
+
+PastWords words_of(const PastNight& night) {
+  if (night.red > 0) return {"red", fmt::format("{} red", night.red), fmt::format("{}", night.red)};
+  if (!night.finished) return {"open", "not finished", "..."};
+  if (night.exit_code == exit_unsupported) return {"open", "nothing checked", "none"};
+  return {"green", "green", "ok"};
+}
+
 std::string past_strip(const NightReport& report) {
   std::string text = "<section id=\"nights\" class=\"wide\">\n  <h2>Nights</h2>\n  <ol class=\"strip\">\n";
-  for (const PastNight& night : report.past)
-    text += fmt::format("    <li class=\"{}\" title=\"{}: {}\"><b>{}</b><span>{}</span></li>\n",
-                        night.red > 0 ? "red" : (night.finished ? "green" : "open"), minute(night.started),
-                        night.red > 0 ? fmt::format("{} red", night.red) : (night.finished ? "green" : "not finished"),
-                        night.red > 0 ? fmt::format("{}", night.red) : (night.finished ? "ok" : "..."),
-                        day(night.started).substr(5));
+  for (const PastNight& night : report.past) {
+    const PastWords words = words_of(night);
+    text += fmt::format("    <li class=\"{}\" title=\"{}: {}\"><b>{}</b><span>{}</span></li>\n", words.style,
+                        minute(night.started), words.words, words.box, day(night.started).substr(5));
+  }
   return text + "  </ol>\n</section>\n";
 }
 
@@ -226,9 +240,11 @@ std::string to_html(const NightReport& report) {
       "  <p class=\"place\">{}</p>\n{}</header>\n{}<main>\n{}{}{}{}{}</main>\n<footer>attest {}; made of "
       "history.sqlite by "
       "attest report.</footer>\n</body>\n</html>\n",
-      report.red.empty() ? "" : fmt::format("{} red: ", report.red.size()), day(night.started), style,
-      day(night.started), place, headline(report), red_cards(report), past_strip(report), figures_table(report),
-      coverage_table(report), steps_table(report), checks_list(report), xml_escaped(night.version));
+      report.red.empty() ? (report.night.checked_a_kernel() ? "" : "nothing checked: ")
+                         : fmt::format("{} red: ", report.red.size()),
+      day(night.started), style, day(night.started), place, headline(report), red_cards(report), past_strip(report),
+      figures_table(report), coverage_table(report), steps_table(report), checks_list(report),
+      xml_escaped(night.version));
 }
 
 }  // namespace attest

@@ -69,5 +69,30 @@ TEST_F(NightReportTest, AGreenOneIsGreenAndAnInterruptedOneIsNeither) {
   EXPECT_THAT(to_html(make_report(history)), HasSubstr("the night is not over"));
 }
 
+// Nothing that ran was of a kernel: the machine was looked at, a device file was asked, the kernel was skipped.
+TEST_F(NightReportTest, ANightThatCheckedNoKernelIsNotGreen) {
+  History history(folder);
+  const std::int64_t id = history.begin(night_of("2026-11-01"));
+  const auto record = [&](const char* name, CheckState state) {
+    history.record(id, {{name, 1, ""}, {{name, state, "why", ""}}, {}, {}});
+  };
+  record("doctor", CheckState::passed);
+  record("bytes/predicted/x", CheckState::passed);
+  record("time/cpu", CheckState::skipped);
+  EXPECT_EQ(make_report(history).exit_code(), exit_interrupted) << "it may still";
+  history.finish(id, "2026-11-01T02:00:00Z");
+  NightReport report = make_report(history);
+  EXPECT_EQ(report.exit_code(), exit_unsupported);
+  EXPECT_EQ(to_json(report).at("verdict"), "NOTHING CHECKED");
+  EXPECT_EQ(to_json(report).at("exit_code"), 77);
+  EXPECT_THAT(to_text(report), testing::StartsWith("NOTHING CHECKED on "));
+  EXPECT_THAT(to_html(report), HasSubstr("class=\"verdict nothing\">No kernel was checked: 3 checks"));
+  EXPECT_THAT(to_html(report), HasSubstr("<li class=\"open\" title=\"2026-11-01 01:00: nothing checked\">"));
+  record("fuzz/cpu/reference", CheckState::passed);
+  EXPECT_EQ(make_report(history).exit_code(), exit_pass);
+  record("bytes/predicted/x", CheckState::regressed);
+  EXPECT_EQ(make_report(history).exit_code(), exit_regression);
+}
+
 }  // namespace
 }  // namespace attest

@@ -16,6 +16,8 @@ std::string_view to_string(CheckState state);
 /// Throws InvalidInput for a word that is none.
 CheckState check_state_named(std::string_view field, std::string_view word);
 inline bool is_red(CheckState state) { return state >= CheckState::regressed; }
+/// 4 for crashed, 1 for wrong, 5 for regressed, else 0.
+ExitCode exit_code_of(CheckState worst);
 
 /// One judgement, under a name that is the same every night: "fuzz/sm80/gqa", "time/sm80/decode-8k".
 struct Check {
@@ -26,6 +28,10 @@ struct Check {
 
   friend bool operator==(const Check&, const Check&) = default;
 };
+
+/// The checks that are of no kernel: of the machine, and of what a device file predicts beside what it predicted
+/// before.
+inline constexpr std::string_view doctor_check = "doctor", predicted_checks = "bytes/predicted/";
 
 /// The units of times: by a GPU's clock, and of the CPU in the kernel's process.
 inline constexpr const char *device_seconds_unit = "s", *cpu_seconds_unit = "CPU s";
@@ -86,7 +92,9 @@ struct Night {
   std::vector<Series> series;
   std::vector<Covered> covered;
 
-  /// 4 before 1 before 5: the worst of the checks.
+  /// Whether some check that was run was of a kernel, and not of the machine (`doctor`) or of predictions alone.
+  bool checked_a_kernel() const;
+  /// 4 before 1 before 5: the worst of the checks; 77 where none is red and no kernel was checked.
   ExitCode exit_code() const;
 };
 

@@ -39,6 +39,8 @@ struct NightReport {
 
   /// The night's; 130 where nothing is red and it did not finish.
   ExitCode exit_code() const;
+  /// "RED", "green", or "NOTHING CHECKED" where nothing is red and no kernel was checked.
+  std::string_view verdict() const;
 };
 
 /// Of the newest night. Throws as History::load, and InvalidInput naming `history` where it has none.

@@ -284,8 +284,9 @@ void CampaignOptions::validate() const {
     throw InvalidInput("first_case", fmt::format("{}", first_case), fmt::format("is above the {} cases", cases));
   if (!(time_seconds >= 0 && time_seconds <= 1e7))
     throw InvalidInput("time", fmt::format("{} s", time_seconds), "is outside 0 to 10^7 s");
-  if (shard_count == 0 || shard_index >= shard_count)
-    throw InvalidInput("shard", fmt::format("{}/{}", shard_index, shard_count), "is not I/N with 0 <= I < N");
+  if (shard_count > most_cases || shard_index >= shard_count)
+    throw InvalidInput("shard", fmt::format("{}/{}", shard_index, shard_count),
+                       fmt::format("is not I/N with 0 <= I < N <= {}", most_cases));
   if (threads < 0 || threads > 1024) throw InvalidInput("threads", fmt::format("{}", threads), "is outside 0 to 1024");
   if (!(hang_seconds >= 0 && hang_seconds <= 1e7))
     throw InvalidInput("timeout", fmt::format("{} s", hang_seconds), "is outside 0 to 10^7 s");

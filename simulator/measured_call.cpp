@@ -113,7 +113,12 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {
       MeasuredCall& call = result.calls.emplace_back();
-      call.mechanism = cells[0], call.kernel = cells[1], call.c = case_from_json_text(cells[2]);
+      call.mechanism = cells[0], call.kernel = cells[1];
+      try {
+        call.c = case_from_json_text(cells[2]);
+      } catch (const InvalidInput& error) {
+        throw InvalidInput(file, fmt::format("line {}: case", at), error.what());
+      }
     }
     if (result.calls.empty() || static_cast<double>(result.calls.back().launches.size()) != *launch)
       refuse(cells[3], "does not follow the launch before it");

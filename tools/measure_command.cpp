@@ -51,18 +51,25 @@ std::string today() {
   return text;
 }
 
-Provenance read_provenance(const Flags& flags) {
+std::string read_via(const Flags& flags) {
   const std::string via = flags.text("--via").value_or("cupti");
   if (via != "cupti" && via != "ncu") throw InvalidInput("via", in_quotes(via), "is none of cupti, ncu");
-  return {measuring_gpu(), via, flags.given("--warm"), today()};
+  return via;
+}
+
+Provenance provenance(const Flags& flags) { return {measuring_gpu(), read_via(flags), flags.given("--warm"), today()}; }
+
+/// What --device names; none if it was not given.
+std::optional<DeviceSpec> named_device(const Flags& flags) {
+  const auto named = flags.text("--device");
+  if (!named) return std::nullopt;
+  refuse_unknown("device", *named, device_names());
+  return load_device(*named);
 }
 
 /// The device file that describes a GPU of this name: the longest whose name is in it, letter by letter.
 DeviceSpec device_of(const Flags& flags, const std::string& gpu) {
-  if (const auto named = flags.text("--device")) {
-    refuse_unknown("device", *named, device_names());
-    return load_device(*named);
-  }
+  if (std::optional<DeviceSpec> named = named_device(flags)) return *named;
   const auto letters = [](const std::string& text) {
     std::string plain;
     for (const char c : text)
@@ -104,13 +111,6 @@ Json errors_json(const std::vector<Comparison>& comparisons) {
                           {"most", e.most}});
     }
   return errors;
-}
-
-/// A panel's file: a path, or a folder that gets DEVICE_panel.csv.
-std::optional<OutputFile> panel_file(const Flags& flags, const std::string& device) {
-  const auto out = flags.text("--out");
-  if (!out || !std::filesystem::is_directory(*out)) return output_file(flags, "--out");
-  return OutputFile(std::filesystem::path(*out) / (device + "_panel.csv"));
 }
 
 /// The panel's calls that this GPU's memory and kernels admit; the others are told on stderr.
@@ -156,9 +156,9 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     refuse_other_calls(flags, measured.calls, other);
     device = device_of(flags, measured.comments.empty() ? "" : measured.comments.front());
   } else {
-    const Provenance how = read_provenance(flags);
+    const Provenance how = provenance(flags);
     device = device_of(flags, how.gpu.name);
-    csv = panel_file(flags, device->name);
+    csv = output_file(flags, "--out", device->name + "_panel.csv");
     if (csv) results.refuse_same_file("out", csv->path());
     if (csv && html) refuse_same_file("out", csv->path(), "--html", html->path());
     measured.comments = how.lines();
@@ -206,6 +206,7 @@ std::optional<DescribedPlan> plan_of(const Flags& flags, const MeasuredCall& cal
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  read_via(flags), named_device(flags);  // refused here, whatever GPU there is
   if (flags.given("--panel")) return run_panel(flags, results);
   for (const std::string& flag : flags.given_of({"--from", "--out", "--against"}))
     throw InvalidInput(field_of(flag), in_quotes(*flags.text(flag)), "goes with --panel");
@@ -216,7 +217,7 @@ ExitCode run(const Flags& flags) {
   call.c = read_case(flags);
   call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
   if (flags.given("--kernel")) refuse_what_makes_none(call.kernel);
-  const Provenance how = read_provenance(flags);
+  const Provenance how = provenance(flags);
   if (const auto why = unmeasurable(call)) {
     fmt::print(stderr, "attest: {}\n", *why);
     results.finish("measure", {{"kernel", call.kernel}, {"case", to_json(call.c)}, {"unsupported", *why}}, "");

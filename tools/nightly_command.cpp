@@ -1,4 +1,6 @@
 // attest nightly, and attest report, which makes its reports again.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -49,11 +51,13 @@ NightlyOptions read_options(const Flags& flags) {
 ExitCode write_reports(const std::string& folder, const Results& results, const char* command) {
   const NightReport report = make_report(History(folder, true));
   const std::filesystem::path out = folder;
-  write_file(out / "index.html", to_html(report));
-  write_file(out / "junit.xml", to_junit(report));
+  expect_reports_writable(folder);
+  write_file(out / night_page, to_html(report));
+  write_file(out / night_junit, to_junit(report));
   const nlohmann::ordered_json json = to_json(report);
-  write_file(out / "nightly.json", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  results.finish(command, json, to_text(report) + "\n" + (out / "index.html").string() + "\n");
+  write_file(out / night_json, json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  results.finish(command, json,
+                 fmt::format("{}\n{}: {}\n", to_text(report), report.verdict(), (out / night_page).string()));
   return report.exit_code();
 }
 
@@ -61,7 +65,7 @@ ExitCode run(const Flags& flags) {
   const Results results(flags);
   const NightlyOptions options = read_options(flags);
   results.refuse_night_files("out", options.out);
-  run_nightly(options, WorkerProgram{});
+  run_nightly(options, worker_program(flags));
   clear_stop();
   return write_reports(options.out, results, "nightly");
 }
@@ -94,7 +98,7 @@ Command nightly_command() {
             flags.value("--seed", "S", "Of the campaign (the date, as 20260131)");
             flags.value("--shard", "I/N", "Run only this share of the cases (0/1)");
             flags.value("--threads", "N", "Worker processes (one a hardware thread)");
-            flags.value("--timeout", "T", "A run of the kernel that takes longer hangs (20s)");
+            declare_timeout_flag(flags, NightlyOptions{}.hang_seconds);
           },
           run};
 }

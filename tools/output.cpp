@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "attest/nightly/nightly.h"
 #include "attest/problem/error.h"
 #include "kernel_flag.h"
 #include "parse.h"
@@ -57,6 +58,13 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
 const std::vector<std::string> input_flags = {
     "--case",      "--model",        "--device",    "--plan",      "--q",         "--k",         "--v",    "--dout",
     "--bias-file", "--alibi-slopes", "--sink-file", "--q-descale", "--k-descale", "--v-descale", "--from", "--against"};
+
+// Whether both name one file or folder: by device and inode, as hard links do, or, where one is not there yet, by path.
+bool are_one(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  return fs::weakly_canonical(fs::absolute(a)) == fs::weakly_canonical(fs::absolute(b));
+}
 
 // Closes, and deletes the file unless it was kept.
 struct Partial {
@@ -119,28 +127,33 @@ OutputFile::Staged::~Staged() {
 void OutputFile::write(std::string_view bytes) const { stage(bytes).commit(); }
 
 void refuse_input(const Flags& flags, std::string_view field, const fs::path& path) {
-  const auto plain = [](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file)); };
   const auto refuse = [&](const std::string& flag, const std::string& input) {
     std::error_code error;  // a case may be given as JSON, which is no name of a file
-    if (fs::is_regular_file(input, error) && plain(input) == plain(path))
+    if (fs::is_regular_file(input, error) && are_one(input, path))
       throw InvalidInput(field, in_quotes(path.string()), fmt::format("is read for {}, and would be replaced", flag));
   };
   for (const std::string& flag : flags.given_of(input_flags)) refuse(flag, *flags.text(flag));
   for (const std::string& flag : flags.given_of({"--kernel"}))
     for (const std::string& word : flags.texts(flag)) refuse(flag, kernel_file(word));
+  for (const std::string& flag : flags.given_of({"--corpus"}))
+    if (are_one(*flags.text(flag), fs::absolute(path).parent_path()))
+      throw InvalidInput(field, in_quotes(path.string()), fmt::format("is in the folder of {}, which is read", flag));
 }
 
-std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag) {
-  const auto path = flags.text(flag);
-  if (!path) return std::nullopt;
-  if (path->empty()) throw InvalidInput(field_of(flag), "''", "is no file");
-  if (*path == "-") throw InvalidInput(field_of(flag), "'-'", "is no file; only --json writes to stdout");
-  refuse_input(flags, field_of(flag), *path);
-  return OutputFile(*path);
+std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag, const std::string& name_in_folder) {
+  const auto given = flags.text(flag);
+  if (!given) return std::nullopt;
+  if (given->empty()) throw InvalidInput(field_of(flag), "''", "is no file");
+  if (*given == "-") throw InvalidInput(field_of(flag), "'-'", "is no file; only --json writes to stdout");
+  std::error_code error;
+  const bool in_folder = !name_in_folder.empty() && fs::is_directory(*given, error);
+  const fs::path path = in_folder ? fs::path(*given) / name_in_folder : fs::path(*given);
+  refuse_input(flags, field_of(flag), path);
+  return OutputFile(path);
 }
 
 void refuse_same_file(std::string_view field, const fs::path& path, std::string_view flag, const fs::path& other) {
-  if (fs::weakly_canonical(fs::absolute(path)) != fs::weakly_canonical(fs::absolute(other))) return;
+  if (!are_one(path, other)) return;
   throw InvalidInput(field, in_quotes(path.string()),
                      fmt::format("is the file of {} as well; one would replace the other", flag));
 }
@@ -165,11 +178,11 @@ void Results::refuse_same_file(std::string_view field, const fs::path& other) co
 }
 
 void Results::refuse_night_files(std::string_view field, const fs::path& folder) const {
-  for (const char* name : {"history.sqlite", "history.sqlite-wal", "history.sqlite-shm", "lock", "index.html",
-                           "junit.xml", "nightly.json"})
+  for (const char* name :
+       {"history.sqlite", "history.sqlite-wal", "history.sqlite-shm", "lock", night_page, night_junit, night_json})
     refuse_same_file(field, folder / name);
   std::error_code error;  // a first night has no corpus yet
-  for (const auto& entry : fs::directory_iterator(folder / "corpus", error)) refuse_same_file(field, entry.path());
+  for (const auto& entry : fs::directory_iterator(folder / night_corpus, error)) refuse_same_file(field, entry.path());
 }
 
 void Results::finish(std::string_view command, const nlohmann::ordered_json& json, std::string_view text,

@@ -43,12 +43,14 @@ class OutputFile {
   bool in_place_ = false;  // a pipe or a device: there is nothing to rename over
 };
 
-/// Throws InvalidInput naming `field` if `path` is a file that another flag gives as an input.
+/// Throws InvalidInput naming `field` if `path` is a file that another flag gives as an input, or is in the folder of
+/// --corpus.
 void refuse_input(const Flags& flags, std::string_view field, const std::filesystem::path& path);
 
-/// The file that `flag` names; none if it was not given. Throws InvalidInput for what is no file, "-" too, and for an
-/// input, and as OutputFile does.
-std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag);
+/// The file that `flag` names, or `name_in_folder`, where one is given, in the folder that it names; none if the flag
+/// was not given. Throws InvalidInput for what is no file, "-" too, and for an input, and as OutputFile does.
+std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag,
+                                      const std::string& name_in_folder = "");
 
 /// Throws InvalidInput naming `field` if `path`, which it gives, and `other`, the file of `flag`, are one.
 void refuse_same_file(std::string_view field, const std::filesystem::path& path, std::string_view flag,

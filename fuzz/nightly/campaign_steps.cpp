@@ -25,7 +25,7 @@ CampaignOptions options_for(const StepWork& work, const std::string& kernel, dou
   options.hang_seconds = work.options.hang_seconds;
   options.time_seconds = seconds;
   options.max_shrink_seconds = std::min(options.max_shrink_seconds, seconds);
-  options.corpus = work.options.out + "/corpus";
+  options.corpus = fmt::format("{}/{}", work.options.out, night_corpus);
   return options;
 }
 

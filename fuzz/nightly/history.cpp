@@ -40,6 +40,8 @@ fs::path prepared(const fs::path& folder, bool must_exist) {
   std::error_code error;
   if (must_exist && !fs::is_regular_file(path, error))
     throw InvalidInput("history", fmt::format("'{}'", path.string()), "is no file; attest nightly --out makes one");
+  if (must_exist && fs::file_size(path, error) == 0)  // opening it would make a database of it
+    throw InvalidInput("history", fmt::format("'{}'", path.string()), "is empty: no night is recorded");
   if (fs::exists(folder, error) && !fs::is_directory(folder, error))
     throw InvalidInput("out", fmt::format("'{}'", folder.string()), "is no folder");
   fs::create_directories(folder, error);
@@ -103,6 +105,11 @@ History::History(const fs::path& folder, bool must_exist)
     throw InvalidInput("history", fmt::format("'{}' version {}", (folder / file_name).string(), version),
                        fmt::format("is newer than {}, this attest's", schema_version));
   if (version == 0) {
+    Statement tables(*database_, "SELECT count(*) FROM sqlite_master");
+    tables.step();
+    if (must_exist || tables.integer(0) > 0)
+      throw InvalidInput("history", fmt::format("'{}'", (folder / file_name).string()),
+                         "is a database of another program");
     database_->execute(schema);
     database_->execute(fmt::format("PRAGMA user_version = {}", schema_version).c_str());
   }

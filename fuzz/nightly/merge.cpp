@@ -21,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::uint64_t most_cases = 1'000'000'000;
-
 // Every k of the part is below most_cases, so that no number made of it wraps.
 void check_part(const ShardPart& part) {
   const std::uint64_t index = part.campaign.shard_index, count = part.campaign.shard_count;

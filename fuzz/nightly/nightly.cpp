@@ -17,6 +17,7 @@
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/interrupt.h"
 #include "attest/problem/error.h"
+#include "attest/problem/file.h"
 #include "steps.h"
 
 namespace attest {
@@ -188,6 +189,11 @@ void NightlyOptions::validate() const {
   campaign.validate();
 }
 
+void expect_reports_writable(const std::string& folder) {
+  for (const char* const name : {night_page, night_junit, night_json})
+    expect_writable(std::filesystem::path(folder) / name);
+}
+
 Night run_nightly(const NightlyOptions& options, const WorkerProgram& program) {
   options.validate();
   const StopOnSignals stop;
@@ -195,6 +201,8 @@ Night run_nightly(const NightlyOptions& options, const WorkerProgram& program) {
   std::filesystem::create_directories(options.out, error);
   if (error) throw EnvironmentError(fmt::format("'{}': cannot be made: {}", options.out, error.message()));
   const FolderLock lock(options.out);
+  expect_reports_writable(options.out);
+  const Corpus corpus(std::filesystem::path(options.out) / night_corpus);  // to be told of it now
   return Run(options, program).run();
 }
 

@@ -72,7 +72,10 @@ void write_file(const fs::path& path, std::string_view bytes) {
   beside.rename();
 }
 
-void expect_writable(const fs::path& path) { const Beside beside(path); }
+void expect_writable(const fs::path& path) {
+  if (fs::is_directory(path)) cannot_write(path, EISDIR);  // nothing renames over one
+  const Beside beside(path);
+}
 
 std::string read_file(std::string_view field, const fs::path& path, std::size_t limit_bytes) {
   const std::string name = short_name(path);

@@ -49,6 +49,11 @@ const BadInput bad_inputs[] = {
     {{"measure", "--from", "x.csv"}, 2, "from: 'x.csv' goes with --panel"},
     {{"measure", "--kernel", "cpu"}, 2, "kernel: 'cpu' runs on no GPU, whose counters are read"},
     {{"measure", "--via", "perf"}, 2, "via: 'perf' is none of cupti, ncu"},
+    {{"measure", "--kernel", "cpu", "--via", "perf"}, 2, "via: 'perf' is none of cupti, ncu"},
+    {{"measure", "--panel", "--device", "h20"},
+     2,
+     "device: 'h20' is none of a100, ascend910b, b200, h100, h200, mtt-s4000, orin-agx, rtx3090, rtx4090; did you mean "
+     "h200?"},
     {{"measure", "--panel", "--batch", "2"}, 2, "panel: --batch goes without --panel, whose cases are fixed"},
     {{"measure", "--panel", "--kernel", "sm80"}, 2, "panel: --kernel goes without --panel, whose kernels are fixed"},
     {{"measure", "--panel", "--from", "none.csv"}, 2, "from: 'none.csv' does not exist"},

@@ -1,10 +1,13 @@
 // An output that would replace what a command reads, or keeps, is refused, and the file is as it was.
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "attest/problem/error.h"
+#include "output.h"
 #include "run_attest.h"
 
 namespace attest::tools {
@@ -38,6 +41,39 @@ TEST(ReplacedInput, TheFileOfAKernel) {
                  "json: 'k.so' is read for --kernel, and would be replaced", "k.so");
   expect_refused(folder, "nightly --out n --kernel cpu --kernel ./k.so --json k.so",
                  "json: 'k.so' is read for --kernel, and would be replaced", "k.so");
+}
+
+TEST(ReplacedInput, AnotherNameOfIt) {
+  const Folder folder;
+  folder.write("k.so", "x");
+  std::filesystem::create_hard_link(folder.path() / "k.so", folder.path() / "hard");
+  std::filesystem::create_symlink("k.so", folder.path() / "soft");
+  for (const std::string& name : {std::string("hard"), std::string("soft")})
+    expect_refused(folder, "check --kernel ./k.so --json " + name,
+                   "json: '" + name + "' is read for --kernel, and would be replaced", name);
+}
+
+TEST(ReplacedInput, TheFolderOfACorpus) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.path() / "c");
+  folder.write("c/x", "x");
+  for (const std::string& flag : {std::string("json"), std::string("junit")})
+    expect_refused(folder, "fuzz --cases 4 --corpus c --" + flag + " ./c/x",
+                   flag + ": './c/x' is in the folder of --corpus, which is read", "c/x");
+}
+
+TEST(ReplacedInput, ANameInAFolderThatIsGiven) {
+  const Folder folder;
+  folder.write("h200_panel.csv", "x");
+  CLI::App app("test", "measure");
+  Flags flags(app);
+  flags.value("--out", "PATH", "");
+  flags.value("--against", "FILE", "");
+  const std::string panel = (folder.path() / "h200_panel.csv").string();
+  app.parse(
+      std::vector<std::string>{panel, "--against", folder.path().string(), "--out"});  // CLI11 takes the last first
+  EXPECT_THROW(output_file(flags, "--out", "h200_panel.csv"), InvalidInput);
+  EXPECT_EQ(output_file(flags, "--out", "a100_panel.csv")->path(), folder.path() / "a100_panel.csv");
 }
 
 TEST(ReplacedInput, WhatANightKeeps) {

@@ -19,6 +19,9 @@ namespace attest {
 
 using KernelFactory = std::function<std::unique_ptr<Kernel>()>;
 
+/// Of a campaign, and of the number of its shards, so that no number made of them wraps.
+inline constexpr std::uint64_t most_cases = 1'000'000'000;
+
 struct CampaignOptions {
   std::string kernel = "cpu";  // the word in repro lines
   std::uint64_t seed = 0;

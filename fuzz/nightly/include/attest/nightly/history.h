@@ -39,7 +39,7 @@ class History {
   static constexpr std::string_view file_name = "history.sqlite";
 
   /// Opens `folder`'s, and makes folder and file where there are none unless `must_exist`. Throws as Database does,
-  /// and InvalidInput naming `history` where there must be one or a newer attest wrote it.
+  /// and InvalidInput naming `history` where there must be one, or a newer attest or another program wrote it.
   explicit History(const std::filesystem::path& folder, bool must_exist = false);
   ~History();
   History(const History&) = delete;

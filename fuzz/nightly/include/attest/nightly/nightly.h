@@ -13,6 +13,12 @@ namespace attest {
 /// In the order in which they run.
 inline constexpr std::string_view nightly_steps[] = {"doctor", "corpus", "tests", "time", "bytes", "sanitizer", "fuzz"};
 
+/// What is made of the history, in its folder, and where the failures of before are.
+inline constexpr const char *night_page = "index.html", *night_junit = "junit.xml", *night_json = "nightly.json";
+inline constexpr const char* night_corpus = "corpus";
+/// Throws EnvironmentError where one of the three could not be written into the folder.
+void expect_reports_writable(const std::string& folder);
+
 struct NightlyOptions {
   std::string out;                    // the folder of the history, the corpus and the reports
   double seconds = 1800;              // of all steps together, over every resumption
@@ -34,8 +40,8 @@ struct NightlyOptions {
 /// last day where none is given, and returns it as it stands in the
 /// history; `finished` is empty where a signal ended it. Each part is in the history as soon as it is done, so a killed
 /// night loses at most the step or the block of cases that it was in, which is run again. Progress goes to stderr.
-/// Throws InvalidInput for options or a history that the user must correct, and EnvironmentError where the folder
-/// cannot be written or another nightly runs in it.
+/// Throws InvalidInput for options, a history or a corpus that the user must correct, and EnvironmentError where what
+/// the folder is to hold cannot be written or another nightly runs in it, all before anything is run.
 Night run_nightly(const NightlyOptions& options, const WorkerProgram& program);
 
 }  // namespace attest

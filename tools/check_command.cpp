@@ -47,8 +47,8 @@ ExitCode run(const Flags& flags) {
   if (mask_file) results.refuse_same_file("mask", mask_file->path());
   const CommandResult result = attest::check_command(
       options, flags.given("--in-process") ? std::nullopt : std::make_optional(worker_program(flags)));
-  if (mask_file && !result.svg.empty()) mask_file->write(result.svg);
   results.finish("check", *result.json, result.text);
+  if (mask_file && !result.svg.empty()) mask_file->write(result.svg);
   return result.exit_code;
 }
 

@@ -41,8 +41,8 @@ ExitCode run(const Flags& flags) {
   const std::optional<OutputFile> junit = output_file(flags, "--junit");
   if (junit) results.refuse_same_file("junit", junit->path());
   const CommandResult result = attest::fuzz_command(read_options(flags), worker_program(flags));
-  if (junit) junit->write(result.junit);
   results.finish("fuzz", *result.json, result.text);
+  if (junit) junit->write(result.junit);
   return result.exit_code;
 }
 

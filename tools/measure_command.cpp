@@ -52,7 +52,7 @@ std::string today() {
 }
 
 std::string read_via(const Flags& flags) {
-  const std::string via = flags.text("--via").value_or("cupti");
+  std::string via = flags.text("--via").value_or("cupti");
   if (via != "cupti" && via != "ncu") throw InvalidInput("via", in_quotes(via), "is none of cupti, ncu");
   return via;
 }

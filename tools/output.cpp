@@ -191,13 +191,12 @@ void Results::finish(std::string_view command, const nlohmann::ordered_json& jso
   whole.update(json);
   // Bytes from a user's file name may be no UTF-8; a report is worth more than its exact spelling.
   const std::string dump = whole.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  if (file_) files.push_back(file_->stage(dump));
-  {
-    const HoldSignals together;
-    for (OutputFile::Staged& file : files) file.commit();
-  }
   const std::string_view out = json_on_stdout_ ? std::string_view(dump) : text;
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  std::fwrite(out.data(), 1, out.size(), stdout);  // first: where the disk is full by now this is what is left
+  std::fflush(stdout);
+  if (file_) files.push_back(file_->stage(dump));
+  const HoldSignals together;
+  for (OutputFile::Staged& file : files) file.commit();
 }
 
 }  // namespace attest::tools

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
@@ -28,7 +30,8 @@ class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder)
       : file_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (file_ < 0) throw EnvironmentError(fmt::format("'{}': cannot be written", folder.string()));
+    if (file_ < 0)
+      throw EnvironmentError(fmt::format("'{}': cannot be written: {}", folder.string(), std::strerror(errno)));
     if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
     ::close(file_);
     throw EnvironmentError(fmt::format("'{}': another attest nightly runs in this folder", folder.string()));

@@ -43,6 +43,7 @@ ExitCode NightReport::exit_code() const {
 
 std::string_view NightReport::verdict() const {
   if (!red.empty()) return "RED";
+  if (night.finished.empty()) return "INTERRUPTED";
   return night.checked_a_kernel() ? "green" : "NOTHING CHECKED";
 }
 

@@ -72,7 +72,8 @@ std::string headline(const NightReport& report) {
   std::string groups;
   for (const auto& [name, checks] : red_groups(report))
     groups += fmt::format("{}{}: {}", groups.empty() ? "" : ", ", xml_escaped(name), checks.size());
-  return fmt::format("<p class=\"verdict {}\">{}{}</p>\n", red ? "red" : (nothing ? "nothing" : "green"), text,
+  return fmt::format("<p class=\"verdict {}\">{}{}</p>\n",
+                     red ? "red" : (report.verdict() == "green" ? "green" : "nothing"), text,
                      groups.empty() ? "" : "<small>" + groups + "</small>");
 }
 

@@ -363,6 +363,9 @@ TEST(BadInput, ALinkToItselfIsNotReplaced) {
 
 TEST(BadInput, AFullDiskLeavesTheOldFile) {
   const Folder folder;
+  const Ran fuzz = run_attest({"fuzz", "--cases", "4", "--threads", "1", "--junit", "/dev/full"}, folder);
+  EXPECT_EQ(fuzz.exit_code, 3);
+  EXPECT_TRUE(fuzz.out.starts_with("passed on cpu: 4 cases")) << "what was found is told all the same";
   const Ran ran = run_attest({"doctor", "--json", "/dev/full"}, folder);
   EXPECT_EQ(ran.exit_code, 3);
   EXPECT_EQ(ran.err, "attest: '/dev/full': cannot be written: No space left on device\n");

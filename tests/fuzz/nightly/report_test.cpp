@@ -66,7 +66,8 @@ TEST_F(NightReportTest, AGreenOneIsGreenAndAnInterruptedOneIsNeither) {
   EXPECT_THAT(to_html(make_report(history)), HasSubstr("class=\"verdict green\">Nothing is red"));
   history.begin(night_of("2026-11-02"));
   EXPECT_EQ(make_report(history).exit_code(), exit_interrupted);
-  EXPECT_THAT(to_html(make_report(history)), HasSubstr("the night is not over"));
+  EXPECT_THAT(to_html(make_report(history)), HasSubstr("; the night is not over"));
+  EXPECT_THAT(to_html(make_report(history)), testing::Not(HasSubstr("class=\"verdict green\"")));
 }
 
 // Nothing that ran was of a kernel: the machine was looked at, a device file was asked, the kernel was skipped.
@@ -80,6 +81,7 @@ TEST_F(NightReportTest, ANightThatCheckedNoKernelIsNotGreen) {
   record("bytes/predicted/x", CheckState::passed);
   record("time/cpu", CheckState::skipped);
   EXPECT_EQ(make_report(history).exit_code(), exit_interrupted) << "it may still";
+  EXPECT_EQ(make_report(history).verdict(), "INTERRUPTED");
   history.finish(id, "2026-11-01T02:00:00Z");
   NightReport report = make_report(history);
   EXPECT_EQ(report.exit_code(), exit_unsupported);

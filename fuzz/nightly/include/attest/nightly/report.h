@@ -39,7 +39,7 @@ struct NightReport {
 
   /// The night's; 130 where nothing is red and it did not finish.
   ExitCode exit_code() const;
-  /// "RED", "green", or "NOTHING CHECKED" where nothing is red and no kernel was checked.
+  /// "RED"; where nothing is, "INTERRUPTED" if it did not finish, "NOTHING CHECKED" if no kernel was, else "green".
   std::string_view verdict() const;
 };
 

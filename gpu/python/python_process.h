@@ -1,11 +1,11 @@
 // The child that runs attest.py.
 #pragma once
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "attest/problem/child.h"
 #include "control.h"
 
 namespace attest {
@@ -22,17 +22,17 @@ class PythonProcess {
   /// ended, if the child is gone.
   std::int32_t call(PythonCall what);
 
-  Control& control() { return *reinterpret_cast<Control*>(memory_); }
-  std::byte* memory() { return memory_; }
+  Control& control() { return *reinterpret_cast<Control*>(memory_.data()); }
+  std::byte* memory() { return memory_.data(); }
   /// Where the child has the byte at `offset`.
   void* in_child(std::size_t offset) const { return reinterpret_cast<void*>(child_base_ + offset); }
 
  private:
   std::string end();
 
-  pid_t pid_ = -1;
-  int socket_ = -1;
-  std::byte* memory_ = nullptr;
+  SharedMemory memory_;
+  Descriptor socket_;
+  std::unique_ptr<Child> child_;
   std::uintptr_t child_base_ = 0;
 };
 

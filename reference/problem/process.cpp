@@ -3,70 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
-#include <memory>
-
-#include "attest/problem/error.h"
 
 namespace attest {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> list;
-  list.reserve(words.size() + 1);
-  for (std::string& word : words) list.push_back(word.data());
-  list.push_back(nullptr);
-  return list;
-}
-
-// In the child: only what a signal handler may call.
-[[noreturn]] void become(char* const* argv, char* const* environment, int out, bool with_stderr, pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it ended before that was set
-  const int nothing = ::open("/dev/null", O_RDWR);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(with_stderr ? out : nothing, STDERR_FILENO);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
-  ::execvpe(argv[0], argv, environment);
-  ::_exit(127);
-}
-
-// A child that is ended, with all that it started, and reaped, however the reading ends.
-class Child {
- public:
-  explicit Child(pid_t pid) : pid_(pid) {}
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() { end(); }
-  bool has_ended() const {
-    siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
-  }
-  /// Its status, as waitpid() gives it.
-  int end() {
-    if (pid_ < 0) return 0;
-    ::kill(-pid_, SIGKILL);  // of no effect on what has ended
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    return status;
-  }
-
- private:
-  pid_t pid_;
-};
 
 // What comes through `pipe` until the process has ended and nothing more is in it, or it is to be killed.
 void watch(const Child& child, int pipe, const ProcessOptions& options, Ended& ended) {
@@ -98,34 +44,27 @@ void watch(const Child& child, int pipe, const ProcessOptions& options, Ended& e
 
 std::string Ended::how() const {
   if (out_of_time) return "out of time";
-  if (interrupted) return "interrupted";
-  if (signal == 0) return fmt::format("exit status {}", exit_status);
-  const char* const name = ::sigabbrev_np(signal);
-  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+  return interrupted ? "interrupted" : ChildEnd::how();
 }
 
 Ended run_process(const std::vector<std::string>& words, const ProcessOptions& options) {
-  std::vector<std::string> arguments = words, variables;
-  for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
-  for (const auto& [name, value] : options.environment) {
-    std::erase_if(variables, [set = name + "="](const std::string& v) { return v.starts_with(set); });
-    variables.push_back(fmt::format("{}={}", name, value));
-  }
-  const std::vector<char*> argv = pointers(arguments), envp = pointers(variables);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw EnvironmentError(fmt::format("no pipe: {}", std::strerror(errno)));
-  const std::unique_ptr<const int, void (*)(const int*)> reading(&ends[0], [](const int* end) { ::close(*end); });
-  const pid_t parent = ::getpid(), pid = ::fork();
-  if (pid == 0) become(argv.data(), envp.data(), ends[1], options.with_stderr, parent);
-  ::close(ends[1]);
-  if (pid < 0) throw EnvironmentError(fmt::format("no process for {}: {}", words.at(0), std::strerror(errno)));
-  ::setpgid(pid, pid);
-  Child child(pid);
+  const Descriptor reading(ends[0]), nothing = open_nothing();
+  Descriptor writing(ends[1]);
+  ChildOptions start;
+  start.descriptors = {{writing.get(), STDOUT_FILENO},
+                       {options.with_stderr ? writing.get() : nothing.get(), STDERR_FILENO}};
+  start.environment = options.environment;
   Ended ended;
-  watch(child, ends[0], options, ended);
-  const int status = child.end();
-  if (WIFEXITED(status)) ended.exit_status = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
+  try {
+    Child child(words.at(0), words, start);
+    writing.close();
+    watch(child, reading.get(), options, ended);
+    static_cast<ChildEnd&>(ended) = child.end();
+  } catch (const NotExecuted&) {
+    ended.exit_status = 127;  // as in a shell
+  }
   return ended;
 }
 

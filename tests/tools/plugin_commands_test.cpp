@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "goes.h"
 #include "run_attest.h"
 
 namespace attest::tools {
@@ -73,9 +74,10 @@ const std::vector<std::string> loading_commands = {"check", "fuzz --cases 4 --th
 
 // A library and a Python file that do `c` and `python` as soon as they are loaded.
 void write_kernels(const Folder& folder, const std::string& c, const std::string& python) {
-  folder.write(
-      "load.c",
-      "#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void f(void) {" + c + ";}\n");
+  folder.write("load.c",
+               "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void "
+               "f(void) {" +
+                   c + ";}\n");
   const std::string at = folder.path().string();
   ASSERT_EQ(std::system(fmt::format("cc -shared -fPIC -o {0}/load.so {0}/load.c", at).c_str()), 0);
   folder.write("load.py", "import os, sys, time\n" + python + "\n");
@@ -117,7 +119,8 @@ TEST(PluginCommands, WhatHangsWhileItIsLoadedIsAFinding) {
 
 TEST(PluginCommands, ASignalEndsTheWaitForWhatHangsWhileItIsLoaded) {
   const Folder folder;
-  write_kernels(folder, "for (;;) pause()", "time.sleep(1000)");
+  write_kernels(folder, "FILE* f = fopen(\"pid\", \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); for (;;) pause()",
+                "f = open('pid', 'w'); f.write(str(os.getpid())); f.close(); time.sleep(1000)");
   for (const char* const kernel : {"load.so", "load.py"})
     for (const std::string command : {"check --timeout 8s", "fuzz --timeout 8s", "bench", "doctor"}) {
       const auto before = std::chrono::steady_clock::now();
@@ -125,6 +128,7 @@ TEST(PluginCommands, ASignalEndsTheWaitForWhatHangsWhileItIsLoaded) {
           run_attest(words(command + " --kernel ./" + kernel), folder, {.signal_seconds = 0.5, .signal = SIGTERM});
       EXPECT_EQ(ran.exit_code, 130) << command << ": " << ran.err;
       EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(6)) << command;
+      EXPECT_TRUE(goes(folder.read("pid"))) << command << " leaves " << kernel;
     }
 }
 

@@ -4,10 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <fstream>
 #include <stdexcept>
-#include <thread>
+
+#include "goes.h"
 
 namespace attest {
 namespace {
@@ -15,17 +14,6 @@ namespace {
 using testing::ElementsAre;
 
 std::vector<std::string> shell(const std::string& script) { return {"sh", "-c", script}; }
-
-// Whether it runs no more within two seconds; nobody may be there to reap it.
-bool goes(const std::string& pid) {
-  for (int i = 0; i < 200; ++i) {
-    std::ifstream stat("/proc/" + pid + "/stat");
-    std::string number, name, state;
-    if (!(stat >> number >> name >> state) || state == "Z" || state == "X") return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 TEST(Process, GivesItsOutputAndHowItEnded) {
   const Ended ended = run_process(shell("echo out; echo err >&2; exit 3"));

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "attest/problem/child.h"
+
 namespace attest {
 
 struct ProcessOptions {
@@ -17,9 +19,7 @@ struct ProcessOptions {
   std::function<void(std::string_view)> on_output;               // takes the output as it comes, in place of Ended::out
 };
 
-struct Ended {
-  int exit_status = -1;  // -1 where a signal ended it
-  int signal = 0;
+struct Ended : ChildEnd {
   bool out_of_time = false;  // it was killed for that
   bool interrupted = false;  // likewise because it was to stop
   std::string out;           // the first 64 MiB

@@ -1,0 +1,153 @@
+#include "attest/problem/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace attest {
+namespace {
+
+[[noreturn]] void cannot(std::string_view what) {
+  throw EnvironmentError(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  list.reserve(words.size() + 1);
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+std::vector<std::string> variables_with(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
+  for (const auto& [name, value] : changes) {
+    std::erase_if(variables, [set = name + "="](const std::string& v) { return v.starts_with(set); });
+    variables.push_back(fmt::format("{}={}", name, value));
+  }
+  return variables;
+}
+
+// In the child: only what a signal handler may call. What is wrong goes to the parent, which reads until exec closes.
+[[noreturn]] void become(const char* program, char* const* argv, char* const* environment, const ChildOptions& options,
+                         int nothing, int failed, pid_t parent) {
+  if (options.own_group) ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it ended before that was set
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, options.ignores_signals ? SIG_IGN : SIG_DFL);
+  ::dup2(nothing, STDIN_FILENO);
+  for (const auto& [here, there] : options.descriptors)
+    if (::dup2(here, there) < 0) ::close(there);
+  ::execvpe(program, argv, environment);
+  const int error = errno;
+  [[maybe_unused]] const ssize_t told = ::write(failed, &error, sizeof error);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Descriptor::Descriptor(int opened) : number_(opened) {
+  constexpr int low = 10;
+  if (opened < 0 || opened >= low) return;
+  number_ = ::fcntl(opened, F_DUPFD_CLOEXEC, low);
+  ::close(opened);
+}
+
+void Descriptor::close() {
+  if (number_ >= 0) ::close(number_);
+  number_ = -1;
+}
+
+std::pair<Descriptor, Descriptor> make_socket_pair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) cannot("no socket");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+Descriptor open_nothing() {
+  Descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (nothing.get() < 0) cannot("/dev/null");
+  return nothing;
+}
+
+SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes), descriptor_(::memfd_create("attest", MFD_CLOEXEC)) {
+  if (descriptor_.get() < 0 || ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)
+    cannot("no shared memory");
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_.get(), 0);
+  if (mapped == MAP_FAILED) cannot("no shared memory");
+  data_ = static_cast<std::byte*>(mapped);
+}
+
+SharedMemory::~SharedMemory() { ::munmap(data_, bytes_); }
+
+std::string ChildEnd::how() const {
+  if (signal == 0) return fmt::format("exit status {}", exit_status);
+  const char* const name = ::sigabbrev_np(signal);
+  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+Child::Child(const std::string& program, std::vector<std::string> words, const ChildOptions& options)
+    : own_group_(options.own_group) {
+  std::vector<std::string> variables = variables_with(options.environment);
+  const std::vector<char*> argv = pointers(words), envp = pointers(variables);
+  const Descriptor nothing = open_nothing();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) cannot("no pipe");
+  const Descriptor reading(ends[0]);
+  Descriptor failed(ends[1]);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) become(program.c_str(), argv.data(), envp.data(), options, nothing.get(), failed.get(), parent);
+  if (pid_ < 0) cannot(fmt::format("no process for '{}'", program));
+  if (own_group_) ::setpgid(pid_, pid_);  // whoever is first
+  failed.close();
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = ::read(reading.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (got != sizeof error) return;
+  end();
+  throw NotExecuted(fmt::format("'{}' cannot be executed: {}", program, std::strerror(error)));
+}
+
+bool Child::has_ended() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+}
+
+void Child::wait_for_end(double seconds) const {
+  constexpr int look_every_ms = 10;
+  for (double waited = 0; waited < seconds && !has_ended(); waited += 1e-3 * look_every_ms)
+    ::poll(nullptr, 0, look_every_ms);
+}
+
+const ChildEnd& Child::end(double grace_seconds) {
+  if (pid_ < 0) return end_;
+  wait_for_end(grace_seconds);
+  end_.killed = !has_ended();
+  ::kill(own_group_ ? -pid_ : pid_, SIGKILL);
+  // A process that a driver holds may outlive SIGKILL for long; then it is left to whoever inherits it.
+  constexpr double longest_seconds = 10;
+  wait_for_end(longest_seconds);
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+    if (WIFEXITED(status)) end_.exit_status = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) end_.signal = WTERMSIG(status);
+  } else {
+    end_.signal = SIGKILL;
+  }
+  pid_ = -1;
+  return end_;
+}
+
+}  // namespace attest

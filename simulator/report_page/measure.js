@@ -11,7 +11,9 @@ const title = (name) => name.replace(/_/g, " ");
 const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${(q.predicted / q.measured).toFixed(3)}`;
 // What is counted a second time under another name says nothing new about a model.
 const repeats = ["l2_write_bytes", "spill_store_instructions", "time_us"];
-const modelled = drawn.filter((f) => f.kind.model !== "" && repeats.indexOf(f.kind.name) < 0);
+const first = ["smem_wavefronts", "sm_read_bytes", "dram_read_bytes", "cycles"];  // from the right
+const modelled = drawn.filter((f) => f.kind.model !== "" && repeats.indexOf(f.kind.name) < 0)
+  .sort((a, b) => first.indexOf(b.kind.name) - first.indexOf(a.kind.name) || a.i - b.i);
 const mechanisms = d3.set(calls.map((c) => c.mechanism)).values();
 const pointsOfMechanism = (f, mechanism) => f.points.filter((q) => q.call.mechanism === mechanism);
 const most = (f) => d3.max(f.points, off), mean = (f) => d3.mean(f.points, off);

@@ -10,9 +10,7 @@
 namespace attest {
 namespace {
 
-// Steps of a backward's programs that are looked through for hazards, beyond the first two programs: those of thousands
-// of keys differ in length alone.
-constexpr std::size_t max_steps = 20'000;
+constexpr std::size_t max_steps = 20'000;  // that are looked through for hazards, of a warp
 
 }  // namespace
 
@@ -39,11 +37,9 @@ std::unique_ptr<BackwardBehaviour> CpuKernel::right_backward(const BackwardPlan&
 RunReport CpuKernel::run_backward(const Case& c, const BackwardArgs& args) {
   const auto behaviour = make_backward_(cpu_backward_plan(spec_, c));
   RunReport report;
-  std::size_t programs = 0, steps = 0;
+  InspectedPrograms inspected(max_steps);
   const auto inspect = [&](const BackwardProgram& program) {
-    if (program.warps.front().empty() || (programs >= 2 && steps > max_steps)) return;
-    ++programs;
-    steps += program.warps.front().size();
+    if (!inspected.take(program.warps.front().size())) return;
     for (const std::string& name : find_backward_hazards(behaviour->plan(), program))
       if (std::find(report.hazards.begin(), report.hazards.end(), name) == report.hazards.end())
         report.hazards.push_back(name);

@@ -38,17 +38,13 @@ std::string shape_of(const KernelPlan& plan, const Program& program) {
 
 void HazardMemory::begin(const KernelPlan& plan) {
   plan_ = plan;
-  programs_ = 0;
-  steps_ = 0;
+  inspected_ = InspectedPrograms(max_steps);
   found_.clear();
 }
 
 void HazardMemory::inspect(const Program& program) {
-  if (program.warps.front().empty()) return;
   // Counted whether remembered or not: what a case is told must not depend on the cases before it.
-  if (programs_ >= 2 && steps_ > max_steps) return;
-  ++programs_;
-  steps_ += program.warps.front().size();
+  if (!inspected_.take(program.warps.front().size())) return;
   std::string shape = shape_of(plan_, program);
   auto at = seen_.find(shape);
   if (at == seen_.end()) {

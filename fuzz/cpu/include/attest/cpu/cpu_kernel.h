@@ -31,12 +31,28 @@ KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c);
 /// warps. Deterministic where the case asks for it.
 BackwardPlan cpu_backward_plan(const CpuPlanSpec& spec, const Case& c);
 
+/// Which programs of a run are looked through for hazards: the first two, and then as many as have `max_steps`
+/// together. A case of thousands of keys has a long program for every tile, which differ in length alone.
+class InspectedPrograms {
+ public:
+  explicit InspectedPrograms(std::size_t max_steps) : max_steps_(max_steps) {}
+  /// Whether one of `steps` steps is; it counts then.
+  bool take(std::size_t steps) {
+    if (steps == 0 || (programs_ >= 2 && steps_ > max_steps_)) return false;
+    ++programs_;
+    steps_ += steps;
+    return true;
+  }
+
+ private:
+  std::size_t max_steps_, programs_ = 0, steps_ = 0;
+};
+
 /// Hazards of the programs of a forward. Programs that touch shared memory alike are checked once and remembered, which
 /// changes nothing but the time it takes.
 class HazardMemory {
  public:
-  /// Starts on another forward. A case of thousands of keys has a long program for every query tile, which differ in
-  /// length alone: a forward checks the first two and then as many as max_steps allows.
+  /// Starts on another forward.
   void begin(const KernelPlan& plan);
   void inspect(const Program& program);
   /// What was found since begin(), each name once.
@@ -45,8 +61,8 @@ class HazardMemory {
  private:
   static constexpr std::size_t max_steps = 4000, max_remembered_bytes = std::size_t{64} << 20;
   KernelPlan plan_;
-  int programs_ = 0;
-  std::size_t steps_ = 0, remembered_bytes_ = 0;
+  InspectedPrograms inspected_{max_steps};
+  std::size_t remembered_bytes_ = 0;
   std::vector<std::string> found_;
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };

@@ -1,9 +1,9 @@
 #include "compiled_registers.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/plan/catalog.h"
@@ -13,21 +13,32 @@
 namespace attest {
 namespace {
 
+/// A row of the file: what ptxas says, and the words that a thread stores, by place (spill_places.py).
 struct Compiled {
-  int arch, tile, kind, registers, stack_bytes;
+  int arch, tile, kind, registers;
+  int once, whole, rescale, alibi;
+  std::string plan;
 };
 
 std::vector<Compiled> read_compiled() {
   std::vector<Compiled> rows;
+  std::vector<std::string> names;
   std::string_view text = embedded_registers().front().text;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.empty() || line[0] == '#' || line[0] == 'a') continue;  // comments and names
-    std::array<int, 5> x{};
+    if (line.empty() || line[0] == '#') continue;
     const std::vector<std::string> cells = csv_cells(line);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::atoi(cells.at(i).c_str());
-    rows.push_back({x[0], x[1], x[2], x[3], x[4]});
+    if (names.empty()) {
+      names = cells;
+      continue;
+    }
+    const auto number = [&](std::string_view name) {
+      const auto column = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+      return std::atoi(cells.at(column).c_str());
+    };
+    rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("once_stored"),
+                    number("whole_stored"), number("rescale_stored"), number("alibi_stored"), cells.back()});
   }
   return rows;
 }
@@ -40,7 +51,7 @@ int architecture_of(const DeviceSpec& device) {
 
 }  // namespace
 
-KernelPlan with_compiled_registers(KernelPlan plan, const Case& c, const DeviceSpec& device) {
+KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device) {
   static const std::vector<Compiled> rows = read_compiled();
   auto [tile, kind] = sm80_choice(c);
   if (is_short(tile)) kind = Sm80Kind::general;
@@ -48,11 +59,13 @@ KernelPlan with_compiled_registers(KernelPlan plan, const Case& c, const DeviceS
   const bool as_compiled = plan.element_bytes == 2 && plan.tile_m == shape.tile_m && plan.tile_n == shape.tile_n &&
                            plan.num_warps == shape.num_warps && plan.stages == shape.stages;
   const auto row = std::find_if(rows.begin(), rows.end(), [&, tile = tile, kind = kind](const Compiled& r) {
-    return r.arch == architecture_of(device) && r.tile == static_cast<int>(tile) && r.kind == static_cast<int>(kind);
+    return r.plan == name && r.arch == architecture_of(device) && r.tile == static_cast<int>(tile) &&
+           r.kind == static_cast<int>(kind);
   });
   if (!as_compiled || row == rows.end()) return plan;
   plan.known_registers = row->registers;
-  plan.spill_words_per_cta = row->stack_bytes / 4;
+  plan.spill_words_per_key_tile = row->whole + (c.problem.alibi ? row->alibi : 0);
+  plan.spill_words_per_cta = row->once + row->rescale;  // O is rescaled in the first tile, and seldom after it
   return plan;
 }
 

@@ -115,6 +115,7 @@ void Grid::add_class(const LengthClass& c) {
       const KeyWalk w = walk(c, t, s);
       parts += w.first < w.last;
     }
+    ctas_with_rows += std::int64_t{splits} * c.entries * nheads;
     query_bytes += parts == 0 ? 0 : tile_bytes;
     again_bytes += parts == 0 ? 0 : tile_bytes * (parts - 1);
     key_tiles += range.size() * c.entries * nheads;
@@ -153,7 +154,7 @@ std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split)
 }
 
 double Grid::stored_bytes() const {
-  const std::int64_t spill = spill_lines() * (key_tiles + (plan.spill_words_per_cta != 0 ? ctas : 0));
+  const std::int64_t spill = spill_lines() * (key_tiles + (plan.spill_words_per_cta != 0 ? ctas_with_rows : 0));
   return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) + partial_bytes +
          static_cast<double>(spill) * LineSampler::line_bytes;
 }

@@ -35,15 +35,15 @@ struct Grid {
   int q_tiles = 0, splits = 1;
   std::int64_t nheads = 1;  // that CTAs are numbered by: query heads, or packs of them
   std::vector<LengthClass> classes;
-  std::vector<int> class_of;  // by batch entry; empty: all are alike
-  std::int64_t ctas = 0;
-  std::int64_t key_tiles = 0;   // visited by all CTAs
-  double q_read_bytes = 0;      // of query tiles that see a key
-  double first_read_bytes = 0;  // each byte of Q, K, V and bias that some CTA reads, once
-  double bias_bytes = 0;        // of these, of the bias
-  double sm_read_bytes = 0;     // what all CTAs ask for of Q, K and V, rows in range only
-  double bias_read_bytes = 0;   // and of the bias
-  double partial_bytes = 0;     // what all splits leave for combine()
+  std::vector<int> class_of;                  // by batch entry; empty: all are alike
+  std::int64_t ctas = 0, ctas_with_rows = 0;  // of several lengths some have none, and end at once
+  std::int64_t key_tiles = 0;                 // visited by all CTAs
+  double q_read_bytes = 0;                    // of query tiles that see a key
+  double first_read_bytes = 0;                // each byte of Q, K, V and bias that some CTA reads, once
+  double bias_bytes = 0;                      // of these, of the bias
+  double sm_read_bytes = 0;                   // what all CTAs ask for of Q, K and V, rows in range only
+  double bias_read_bytes = 0;                 // and of the bias
+  double partial_bytes = 0;                   // what all splits leave for combine()
 
   const LengthClass& entry(std::int64_t batch) const {
     return classes[class_of.empty() ? 0 : static_cast<std::size_t>(class_of[static_cast<std::size_t>(batch)])];

@@ -133,10 +133,8 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
   const auto smem_bytes = static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u));
   for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
     for (const NamedPlan& named : plans)
-      if (named.name == name) {
-        const KernelPlan plan = with_layout(named.make(c, smem_bytes), c);
-        return named.make == attest_plan ? with_compiled_registers(plan, c, device) : plan;
-      }
+      if (named.name == name)
+        return with_compiled_registers(with_layout(named.make(c, smem_bytes), c), name, c, device);
   std::string known;
   for (const NamedPlan& named : named_plans) known += (known.empty() ? "" : ", ") + std::string(named.name);
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));
@@ -189,7 +187,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   };
   const double spill = 4.0 * 32 * plan.num_warps *  // producers spill nothing
                        (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
-                        static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas));
+                        static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas_with_rows));
   r.spill_store_bytes = spill;
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
                     r.walk.bias_read_bytes + r.walk.partial_bytes;

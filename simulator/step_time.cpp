@@ -57,7 +57,9 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const std::int64_t operands = of_kind(SharedAccess::Kind::multiply);
   d.operands = smem_cycles(operands);
   d.tensor = std::max(d.tensor, d.operands * schedulers);
-  d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk));
+  // a word that a warp stores or loads of its local memory is 128 bytes on the same path
+  const double spilled = 2.0 * spill_words * 128 / device.smem_bytes_per_clock;
+  d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk)) + spilled;
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled
   const double fp32 = elements * 3 + (plan.lazy_rescale ? 0 : outputs);

@@ -210,6 +210,7 @@ TileWalk Walk::result() const {
   TileWalk r;
   const Traffic::Count& n = traffic_.count();
   r.ctas = grid_.ctas;
+  r.ctas_with_rows = grid_.ctas_with_rows;
   r.key_tiles = grid_.key_tiles;
   r.first_read_bytes = grid_.first_read_bytes;
   r.sm_read_bytes = grid_.sm_read_bytes;

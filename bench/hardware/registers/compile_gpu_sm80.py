@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compiles gpu/sm80's own forward and writes what ptxas says of it as CSV: the instantiations that the library holds, or
-a grid of other tiles.
+"""Compiles gpu/sm80's own forward and writes what ptxas says of it as CSV: the instantiations that the library holds
+with its ablations, or a grid of other tiles.
 
-    compile_gpu_sm80.py library > simulator/measured/registers_gpu_sm80.csv      some 5 minutes on one core
+    compile_gpu_sm80.py library > simulator/measured/registers_gpu_sm80.csv      some 8 minutes on one core
     compile_gpu_sm80.py grid > simulator/measured/registers_gpu_sm80_grid.csv    some 20 minutes
 
 Both for sm_80 and sm_90, bf16 (fp16 takes the same registers). Tiles and kinds of the library by number, as
-sm80_tiles.h has them.
+sm80_tiles.h has them, and the words that its kernels store and load by place, as spill_places.py has them (with an
+nvdisasm of nvcc's release or later).
 """
 import argparse
 import datetime
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+import spill_places
 from compile_flash_attention import said_of
 
 root = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
@@ -48,20 +50,37 @@ struct GridConfig {
 """
 
 
+def read(path):
+    with open(os.path.join(root, path), encoding="utf-8") as text:
+        return text.read()
+
+
+def tiles():
+    names = re.search(r"enum class Sm80Tile[^{]*\{([^}]*)\}", read("gpu/plan/include/attest/plan/sm80_tiles.h")).group(1)
+    return names.replace(" ", "").split(",")
+
+
 def library():
-    """(tile, kind) -> source of one kernel, from the explicit instantiations beside the kernel."""
-    with open(os.path.join(root, "gpu/plan/include/attest/plan/sm80_tiles.h"), encoding="utf-8") as text:
-        tiles = re.search(r"enum class Sm80Tile[^{]*\{([^}]*)\}", text.read()).group(1).replace(" ", "").split(",")
+    """(tile, kind) -> source of one kernel, from the explicit instantiations beside the kernel; the ablations' own
+    source, as the tile and kind that they are of, at the end."""
     sources = {}
     for name in sorted(os.listdir(os.path.join(root, "gpu/sm80"))):
         if not re.fullmatch(r"forward_\w+\.cu", name):
             continue
-        with open(os.path.join(root, "gpu/sm80", name), encoding="utf-8") as text:
-            for tile, kind in re.findall(r"forward_function<Dtype::bf16, Sm80Tile::(\w+), Sm80Kind::(\w+)>", text.read()):
-                sources[tiles.index(tile), int(kind == "general")] = (
-                    '#include "forward_kernel.cuh"\nnamespace attest::sm80 {\ntemplate const void* forward_function<'
-                    f"Dtype::bf16, Sm80Tile::{tile}, Sm80Kind::{kind}>();\n}}\n")
-    return sources
+        for tile, kind in re.findall(r"forward_function<Dtype::bf16, Sm80Tile::(\w+), Sm80Kind::(\w+)>", read(f"gpu/sm80/{name}")):
+            sources[tiles().index(tile), int(kind == "general")] = (
+                '#include "forward_kernel.cuh"\nnamespace attest::sm80 {\ntemplate const void* forward_function<'
+                f"Dtype::bf16, Sm80Tile::{tile}, Sm80Kind::{kind}>();\n}}\n")
+    ablations = read("gpu/sm80/forward_ablations.cu")
+    tile, kind = re.search(r": Config<Dtype::bf16, Sm80Tile::(\w+), Sm80Kind::(\w+)>", ablations).groups()
+    return [*sources.items(), ((tiles().index(tile), int(kind == "general")), ablations)]
+
+
+def plan_of(function):
+    """The name that the simulator has for a kernel's plan."""
+    ablation = re.search(r"Sm80AblationE(\d+)", function)
+    names = re.findall(r'\{"(sm80-[\w-]+)"', read("gpu/plan/include/attest/plan/sm80_ablations.h"))
+    return names[int(ablation[1])] if ablation else "attest"
 
 
 def grid():
@@ -73,39 +92,48 @@ def grid():
             continue
         rows.append((kind, headdim, headdim, tile_m, tile_n, warps, stages, int(stages == 2 and query), query, ctas))
     rows.sort(key=lambda row: hashlib.sha256(repr(row).encode()).digest())
-    return {row: f"{GRID_CONFIG}template __global__ void forward_kernel<GridConfig<{', '.join(map(str, row))}>>("
-                 "const __grid_constant__ ForwardParams);\n}\n" for row in rows}
+    return [(row, f"{GRID_CONFIG}template __global__ void forward_kernel<GridConfig<{', '.join(map(str, row))}>>("
+                  "const __grid_constant__ ForwardParams);\n}\n") for row in rows]
 
 
-def compile_row(nvcc, folder, arch, row, source):
-    path = os.path.join(folder, f"{arch}_{'_'.join(map(str, row))}.cu")
+def compile_rows(nvcc, nvdisasm, folder, arch, row, source):
+    """A row for each kernel of a source; with the places of what it spills where `nvdisasm` is given."""
+    path = os.path.join(folder, f"{arch}_{'_'.join(map(str, row))}_{hashlib.sha256(source.encode()).hexdigest()[:8]}.cu")
     with open(path, "w", encoding="utf-8") as out:
         out.write(source)
     command = [nvcc, *FLAGS, f"-arch={arch}", *(f"-I{os.path.join(root, i)}" for i in INCLUDES), "-o", path + "bin", path]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(result.stderr)
-    said, = [what for name, what in said_of(result.stderr).items() if "forward_kernel" in name]
-    return (arch[3:], *row, *said)
+    said = {name: what for name, what in said_of(result.stderr).items() if "forward_kernel" in name}
+    if nvdisasm is None:
+        return [(arch[3:], *row, *what) for what in said.values()]
+    kernels = dict(spill_places.kernels(nvdisasm, path + "bin"))
+    words = {name: itertools.chain(*spill_places.places(kernels[name]).values()) for name in said}
+    return [(arch[3:], *row, *said[name], *words[name], plan_of(name)) for name in sorted(said)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("which", choices=("library", "grid"))
     parser.add_argument("--nvcc", default="nvcc")
+    parser.add_argument("--nvdisasm", default="nvdisasm")
     parser.add_argument("--rows", type=int, default=48, help="of the grid, in the order of a hash")
     parser.add_argument("--keep", help="folder for the sources and cubins")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    sources = library() if args.which == "library" else dict(list(grid().items())[:args.rows])
+    of_library = args.which == "library"
+    sources = library() if of_library else grid()[:args.rows]
     version = re.search(r"release [\d.]+, (V[\d.]+)", subprocess.check_output([args.nvcc, "--version"], text=True)).group(1)
     print(f"# nvcc {version} {' '.join(FLAGS)}; {datetime.date.today()}; {os.path.basename(__file__)} {args.which}")
-    columns = "tile,kind" if args.which == "library" else GRID_COLUMNS
-    print(f"arch,{columns},registers,stack_bytes,spill_store_bytes,spill_load_bytes", flush=True)
+    places = [f"{place}_{what}" for place in spill_places.PLACES for what in ("stored", "loaded")]
+    shape, behind = ("tile,kind", [*places, "plan"]) if of_library else (GRID_COLUMNS, [])
+    print(",".join(["arch", shape, "registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", *behind]), flush=True)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:
-        jobs = [(arch, row, source) for row, source in sources.items() for arch in ARCHITECTURES]
-        for row in pool.map(lambda job: compile_row(args.nvcc, args.keep or scratch, *job), jobs):
-            print(",".join(map(str, row)), flush=True)
+        jobs = [(arch, row, source) for row, source in sources for arch in ARCHITECTURES]
+        for rows in pool.map(lambda job: compile_rows(args.nvcc, args.nvdisasm if of_library else None, args.keep or scratch, *job), jobs):
+            for row in rows:
+                print(",".join(map(str, row)), flush=True)
 
 
 if __name__ == "__main__":

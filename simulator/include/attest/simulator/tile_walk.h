@@ -56,7 +56,7 @@ struct TileWalk {
   double l2_read_bytes = 0;     // after requests of neighbouring SMs for one tile have merged
   double cycles = 0;            // from the first CTA's start to the last one's end
   double busy_fraction = 0;     // CTA slots in use, over that time
-  std::int64_t ctas = 0, key_tiles = 0;
+  std::int64_t ctas = 0, ctas_with_rows = 0, key_tiles = 0;
   std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated
   int sampling = 1;  // one set in so many

@@ -1,0 +1,58 @@
+// Plans by name with what the compiler made of their kernels: simulator/measured/registers_gpu_sm80.csv.
+#include "compiled_registers.h"
+
+#include <gtest/gtest.h>
+
+#include "attest/plan/catalog.h"
+#include "attest/simulator/report.h"
+
+namespace attest {
+namespace {
+
+Case d128() {
+  Case c;
+  c.problem = {1, 4, 4, 2048, 2048, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  return c;
+}
+
+KernelPlan plan_on(const char* device, std::string_view name, const Case& c) {
+  return plan_named(name, c, load_device(device));
+}
+
+TEST(CompiledRegisters, AnAblationHasItsOwnWords) {
+  const KernelPlan whole = plan_on("h200", "attest", d128()), copies = plan_on("h200", "sm80-sync-copies", d128());
+  EXPECT_EQ(whole.spill_words_per_key_tile, 0);
+  EXPECT_GT(whole.spill_words_per_cta, 0);
+  EXPECT_EQ(copies.known_registers, 255);
+  EXPECT_NE(copies.spill_words_per_cta, whole.spill_words_per_cta);
+}
+
+// The plan alone, for devices that no code was compiled for, has the words of sm_90's.
+TEST(CompiledRegisters, SpillOfThePlanIsThatOfTheFile) {
+  const KernelPlan compiled = plan_on("h200", "sm80-spill", d128());
+  const KernelPlan alone = ablated_plan<Sm80Ablation::spill>(d128(), 232448);
+  EXPECT_EQ(compiled.spill_words_per_key_tile, alone.spill_words_per_key_tile);
+  EXPECT_EQ(compiled.known_registers, alone.known_registers);
+  EXPECT_GT(compiled.spill_words_per_cta, 0);
+  EXPECT_EQ(plan_on("b200", "sm80-spill", d128()).spill_words_per_cta, 0);
+}
+
+TEST(CompiledRegisters, WordsOfABranchAreThoseOfCasesThatTakeIt) {
+  Case general = d128(), alibi = d128();
+  general.problem.softcap = 30, alibi.problem.alibi = true;
+  const KernelPlan without = plan_on("h200", "attest", general), with = plan_on("h200", "attest", alibi);
+  EXPECT_GT(without.spill_words_per_key_tile, 0);
+  EXPECT_GT(with.spill_words_per_key_tile, without.spill_words_per_key_tile);
+  EXPECT_EQ(with.spill_words_per_cta, without.spill_words_per_cta);
+}
+
+TEST(CompiledRegisters, OtherKernelsAreLeftAlone) {
+  Case wide = d128();
+  wide.problem.dtype = Dtype::fp32;
+  EXPECT_EQ(plan_on("h200", "attest", wide).known_registers, 0);
+  const KernelPlan fa2 = fa2_plan(d128().problem, 232448);
+  EXPECT_EQ(plan_on("h200", "fa2", d128()).spill_words_per_cta, fa2.spill_words_per_cta);
+}
+
+}  // namespace
+}  // namespace attest

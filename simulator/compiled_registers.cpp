@@ -53,14 +53,13 @@ int architecture_of(const DeviceSpec& device) {
 
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device) {
   static const std::vector<Compiled> rows = read_compiled();
-  auto [tile, kind] = sm80_choice(c);
-  if (is_short(tile)) kind = Sm80Kind::general;
-  const KernelPlan shape = sm80_plan(tile);
+  const Sm80Choice kernel = sm80_choice(c);
+  const KernelPlan shape = sm80_plan(kernel.tile);
   const bool as_compiled = plan.element_bytes == 2 && plan.tile_m == shape.tile_m && plan.tile_n == shape.tile_n &&
                            plan.num_warps == shape.num_warps && plan.stages == shape.stages;
-  const auto row = std::find_if(rows.begin(), rows.end(), [&, tile = tile, kind = kind](const Compiled& r) {
-    return r.plan == name && r.arch == architecture_of(device) && r.tile == static_cast<int>(tile) &&
-           r.kind == static_cast<int>(kind);
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Compiled& r) {
+    return r.plan == name && r.arch == architecture_of(device) && r.tile == static_cast<int>(kernel.tile) &&
+           r.kind == static_cast<int>(kernel.kind);
   });
   if (!as_compiled || row == rows.end()) return plan;
   plan.known_registers = row->registers;

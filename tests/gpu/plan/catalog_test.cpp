@@ -30,7 +30,7 @@ Case unaligned() {
 }
 
 TEST(Catalog, APlanHasTheWordsOfTheKindThatRuns) {
-  const auto words = [](Sm80Kind kind) { return with_words_of(KernelPlan{}, kind); };
+  const auto words = [](Sm80Kind kind) { return with_words_of(sm80_plan(Sm80Tile::d128), kind); };
   const KernelPlan fast = words(Sm80Kind::fast), general = words(Sm80Kind::general);
   ASSERT_NE(fast.loop_words, general.loop_words);
   EXPECT_EQ(attest_plan(plain(), smem_bytes).loop_words, fast.loop_words);
@@ -39,6 +39,26 @@ TEST(Catalog, APlanHasTheWordsOfTheKindThatRuns) {
     EXPECT_EQ(plan.loop_words, general.loop_words);
     EXPECT_EQ(plan.refill_call_words, general.refill_call_words);
   }
+}
+
+TEST(Catalog, WordsFollowTheCopiesTheSlotsAndWhatTheScoresTake) {
+  const auto words = [](Sm80Tile tile, Sm80Kind kind) { return with_words_of(sm80_plan(tile), kind).loop_words; };
+  using enum Sm80Tile;
+  using enum Sm80Kind;
+  EXPECT_EQ(words(d96, fast), words(d64, fast) + 2);                // three panels of 64 bytes, one of 128
+  EXPECT_EQ(words(d256_short, general), words(d256, general) + 6);  // eight panels and two
+  KernelPlan two_slots = sm80_plan(d256);
+  two_slots.stages = 2;
+  EXPECT_GT(with_words_of(two_slots, general).loop_words, words(d256, general));
+  // 64 scores with 64 distances: what lanes share goes to uniform registers
+  EXPECT_LT(words(d64, general), words(d64, fast));
+  EXPECT_EQ(with_words_of(sm80_plan(d64), general).loop_words_sm90, 0);
+  KernelPlan narrow = sm80_plan(d64);
+  narrow.tile_n = 32;
+  EXPECT_GT(with_words_of(narrow, general).loop_words, words(d64, fast));
+  KernelPlan odd;  // fewer columns than a granule
+  odd.headdim = odd.headdim_v = 3, odd.padded_headdim = odd.padded_headdim_v = 0;
+  EXPECT_GT(with_words_of(odd, general).loop_words, 0);
 }
 
 TEST(Catalog, AnAblationTakesOneMechanismAway) {

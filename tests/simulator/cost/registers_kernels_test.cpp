@@ -43,7 +43,7 @@ std::vector<Kernel> gpu_sm80() {
   return kernels;
 }
 
-// The same code with other tiles; 31 of them were compiled when the mechanisms were chosen.
+// The same code with other tiles; 56 of them were compiled when the mechanisms were chosen.
 std::vector<Kernel> gpu_sm80_grid() {
   std::vector<Kernel> kernels;
   for (const auto& [line, x] : read_csv<15>("registers_gpu_sm80_grid.csv")) {
@@ -51,7 +51,7 @@ std::vector<Kernel> gpu_sm80_grid() {
     plan.headdim_v = x[3], plan.merged_wait = x[8] != 0, plan.q_in_registers = x[9] != 0;
     Kernel& k = kernels.emplace_back();
     k.device = device_of(x[0]);
-    k.compiled = compiled_as(with_words_of(plan, static_cast<Sm80Kind>(x[1])), x, kernels.size() > 31);
+    k.compiled = compiled_as(with_words_of(plan, static_cast<Sm80Kind>(x[1])), x, kernels.size() > 56);
     k.compiled.bounds.min_ctas_per_sm = x[10];
     k.name = fmt::format("sm_{} {:>3} {:>3} x {:<3} {} warps, {} slots, Q {}, {}", x[0], x[2], x[4], x[5], x[6], x[7],
                          x[9] == 0 ? "read each tile" : "held", x[1] == 0 ? "fast" : "general");
@@ -129,9 +129,8 @@ Comparison compare(const char* family, const std::vector<Kernel>& kernels) {
   return c;
 }
 
-// Issue 4 asks for spills or not right on 95% of at least 60 and registers within 8% on average. FlashAttention's have
-// it, all together lack one; ours and some of FlashAttention 2's lie within a few words of the limit:
-// docs/simulator.md.
+// Issue 4 asks for spills or not right on 95% of at least 60 and registers within 8% on average. Wrong are 2 of ours, 3
+// of FlashAttention 2's, none of FlashAttention 3's, 5 of all 127: docs/simulator.md says which, and what is close.
 TEST(Registers, AgreeWithTheCompilerOnKernelsThatAreUsed) {
   const Comparison ours = compare("gpu/sm80", gpu_sm80());
   const Comparison fa2 = compare("FlashAttention 2", flash_attention_2());
@@ -142,10 +141,10 @@ TEST(Registers, AgreeWithTheCompilerOnKernelsThatAreUsed) {
   kept_back.print("held back");
   EXPECT_GE(all.rows, 110);
   EXPECT_GE(kept_back.rows, all.rows / 4);
-  EXPECT_LE(ours.all.wrong, ours.all.rows / 5);
+  EXPECT_LE(ours.all.wrong, ours.all.rows / 11);
   EXPECT_LE(fa2.all.wrong, fa2.all.rows / 20);
   EXPECT_EQ(fa3.all.wrong, 0);
-  EXPECT_LE(all.wrong, all.rows / 18);
+  EXPECT_LE(all.wrong, all.rows / 25);
   EXPECT_EQ(kept_back.wrong, 0);
   for (const Errors* part : {&all, &kept_back}) {
     EXPECT_LT(part->registers / part->rows, 0.03);
@@ -157,8 +156,9 @@ TEST(Registers, AgreeWithTheCompilerOnKernelsThatAreUsed) {
 // around the key tiles and the end read, or does not: docs/simulator.md.
 TEST(Registers, AgreeLessWellOnOtherTilesOfGpuSm80) {
   const Comparison c = compare("gpu/sm80, other tiles", gpu_sm80_grid());
-  EXPECT_GE(c.all.rows, 50);
-  EXPECT_LE(c.all.wrong, c.all.rows / 5);
+  EXPECT_GE(c.all.rows, 80);
+  EXPECT_LE(c.all.wrong, c.all.rows / 7);
+  EXPECT_LE(c.kept_back.wrong, c.kept_back.rows / 8);
 }
 
 }  // namespace

@@ -77,12 +77,20 @@ constexpr KernelPlan sm80_plan(Sm80Tile tile) {
 }
 
 /// `plan` with what a kind's code holds across the loop over key tiles, as the kernels with registers to spare show at
-/// its head, and what its copies of odd granules, which are a function, hold beside that
-/// (bench/hardware/registers/live_words.py); and with the fragments that its compiler keeps in flight down to the
-/// fewest registers with which those kernels do not spill (bench/hardware/registers/least_registers.py).
+/// its head (bench/hardware/registers/live_words.py), 2 to 3 off in the root mean square: a column for each panel in
+/// which a thread copies a row of K; in the general kind, where a function takes them, two slots' numbers. Where O, Q,
+/// each row's state and S with ALiBi's distances, a word a score, leave that kind too few of 255 registers, what all
+/// lanes share is in uniform ones: 13 to 21 words are left, on either architecture. Then what
+/// that function, which copies odd granules, has alive at once of its own where it finds room (called_words.py); and
+/// the fragments that the compiler keeps in flight down to the fewest registers with which those kernels do not spill
+/// (least_registers.py).
 constexpr KernelPlan with_words_of(KernelPlan plan, Sm80Kind kind) {
-  plan.loop_words = kind == Sm80Kind::fast ? 29 : 39;
-  plan.loop_words_sm90 = 13;
+  const int panels = std::max(1, plan.granules(Operand::k) / std::max(1, plan.copy_lanes(Operand::k)));
+  plan.loop_words = (kind == Sm80Kind::fast ? 27 : plan.stages == 1 ? 30 : 37) + panels - 1;
+  plan.loop_words_sm90 = 10;
+  const int columns = plan.columns(Operand::o) / 2 + (plan.q_in_registers ? plan.columns(Operand::q) / 4 : 0);
+  const int modified = plan.m_blocks() * (columns + plan.tile_n + 4);
+  if (kind == Sm80Kind::general && modified + plan.loop_words > 255) plan.loop_words = 17, plan.loop_words_sm90 = 0;
   plan.fragment_words = 17 + 5 * plan.m_blocks();
   plan.refill_call_words = kind == Sm80Kind::fast ? 0 : 43;
   return plan;

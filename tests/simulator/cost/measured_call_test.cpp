@@ -89,7 +89,8 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head + second + "\n"), "panel.csv: line 2: '2' does not follow the launch before it");
   EXPECT_THAT(message_of(head + "m,sm80,{},zero,f,1\n"), HasSubstr("'zero' is no number of a launch"));
   EXPECT_THAT(message_of(head + "m,sm80,[],0,f,1\n"), testing::StartsWith("panel.csv: line 2: case "));
-  EXPECT_EQ(message_of(head + R"(m,sm80,"{""batch"":-1}",0,f,1)"), "panel.csv: line 2: case batch: -1 is below 0");
+  EXPECT_EQ(message_of(head + R"(m,sm80,"{""batch"":-1}",0,f,1)"),
+            "panel.csv: line 2: case batch: -1 is outside 1 to 1048576");
 }
 
 TEST(MeasuredCall, ReadsWhatNcuLeaves) {

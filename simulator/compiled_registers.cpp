@@ -33,12 +33,12 @@ std::vector<Compiled> read_compiled() {
       names = cells;
       continue;
     }
-    const auto number = [&](std::string_view name) {
-      const auto column = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-      return std::atoi(cells.at(column).c_str());
+    const auto cell = [&](std::string_view name) {
+      return cells.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
     };
+    const auto number = [&](std::string_view name) { return std::atoi(cell(name).c_str()); };
     rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("once_stored"),
-                    number("whole_stored"), number("rescale_stored"), number("alibi_stored"), cells.back()});
+                    number("whole_stored"), number("rescale_stored"), number("alibi_stored"), cell("plan")});
   }
   return rows;
 }

@@ -19,10 +19,12 @@ CopyTime granule(int bytes, bool page, bool packed) {
 
 }  // namespace
 
+bool copies_by_call(const KernelPlan& plan) { return plan.refill_call_words > 0 && plan.copy_kind != CopyKind::tma; }
+
 CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages) {
   const bool page = pages && x != Operand::q, packed = plan.packed_heads > 1 && x == Operand::q;
   const int bytes = plan.copy_bytes(x);
-  if (plan.copy_kind == CopyKind::tma || (bytes == 16 && !page && !packed)) return {};
+  if (!copies_by_call(plan) || (bytes == 16 && !page && !packed)) return {};
   const int panels = plan.granules(x) / plan.copy_lanes(x), panel_bytes = plan.copy_lanes(x) * bytes;
   const int present = (plan.valid_columns(x) * plan.bytes(x) + panel_bytes - 1) / panel_bytes;
   const CopyTime each = granule(bytes, page, packed);

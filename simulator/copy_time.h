@@ -1,5 +1,5 @@
 // What a warp takes to issue the copies of a tile that are not plain ones: granules below 16 bytes, keys in pages,
-// queries of packed heads. gpu/sm80 copies such by a function, a granule at a time.
+// queries of packed heads. gpu/sm80 copies such by a function, a granule at a time; of other kernels nothing is known.
 #pragma once
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
@@ -11,8 +11,14 @@ struct CopyTime {
   double cycles = 0;        // that it takes alone
 };
 
-/// Of a tile of Q, K or V; nothing for plain copies, which a key tile's instructions have, and for bulk ones. `pages`:
-/// whether K and V lie in pages.
+/// Compute capability, in tenths, of the machine code that the times are read off.
+inline constexpr int copy_time_capability = 90;
+
+/// Whether such copies are a function's: where a plan has words for calling one.
+bool copies_by_call(const KernelPlan& plan);
+
+/// Of a tile of Q, K or V; nothing for plain copies, which a key tile's instructions have, and where copies are not by
+/// call. `pages`: whether K and V lie in pages.
 CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages);
 
 }  // namespace attest

@@ -13,6 +13,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
 #include "compiled_registers.h"
+#include "copy_time.h"
 #include "device_features.h"
 
 namespace attest {
@@ -83,6 +84,8 @@ std::string bound_of(const std::vector<Utilisation>& utilisation) {
   return busiest->fraction < 1.0 / 3 ? "latency" : std::string(busiest->resource);
 }
 
+constexpr Operand copied[] = {Operand::q, Operand::k, Operand::v};
+
 std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   struct Use {
     std::string_view field;
@@ -117,6 +120,13 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   for (const Use& use : uses)
     if (const FieldOrigin& origin = r.device.origin(use.field); origin.estimated)
       result.push_back({origin.field, origin.text, use.figures});
+  const bool called = std::any_of(std::begin(copied), std::end(copied), [&](Operand x) {
+    return copy_time(r.plan, r.device, x, r.c.layout.page_size > 0).cycles > 0;
+  });
+  if (called && r.device.compute_capability != copy_time_capability)
+    result.push_back({"copy_time",
+                      fmt::format("machine code for compute capability {:.1f}", copy_time_capability / 10.0),
+                      {"cycles", "time_us"}});
   return result;
 }
 

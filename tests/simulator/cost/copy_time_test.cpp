@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
 
 #include "attest/plan/sm80_tiles.h"
+#include "attest/simulator/report.h"
 #include "csv.h"
 
 namespace attest {
@@ -26,7 +28,8 @@ std::map<std::string, std::map<std::string, CopyTime>> parts() {
 }
 
 KernelPlan copying(int bytes) {
-  KernelPlan plan = sm80_plan(Sm80Tile::d128);  // 64 rows of 128 columns by 128 threads, 8 rows a pass
+  KernelPlan plan = with_words_of(sm80_plan(Sm80Tile::d128),
+                                  Sm80Kind::general);  // 64 rows of 128 columns by 128 threads, 8 rows a pass
   plan.copy_bytes_q = plan.copy_bytes_k = plan.copy_bytes_v = bytes;
   return plan;
 }
@@ -71,6 +74,41 @@ TEST(CopyTime, PlainAndBulkCopiesTakeNone) {
   KernelPlan bulk = copying(8);
   bulk.copy_kind = CopyKind::tma;
   EXPECT_EQ(copy_time(bulk, device, Operand::k, false).cycles, 0);
+}
+
+Case paged() {
+  Case c;
+  c.problem = {2, 4, 4, 1024, 1024, 128, 128, Dtype::bf16, {}};
+  c.layout.page_size = 64;
+  return c;
+}
+
+SimulationReport predicted(const char* plan, const Case& c, const char* device_name) {
+  const DeviceSpec device = load_device(device_name);
+  return simulate(c, plan_named(plan, c, device), device, plan);
+}
+
+bool hangs_on_copy_time(const SimulationReport& r) {
+  return std::any_of(r.hangs_on.begin(), r.hangs_on.end(), [](const Estimate& e) { return e.field == "copy_time"; });
+}
+
+// The function is gpu/sm80's. What other kernels take for pages is not known.
+TEST(CopyTime, OtherKernelsHaveNoSuchFunction) {
+  Case together = paged();
+  together.layout.page_size = 0;
+  for (const char* device : {"a100", "h200"}) {
+    SCOPED_TRACE(device);
+    const SimulationReport fa2 = predicted("fa2", paged(), device);
+    EXPECT_NEAR(fa2.cycles / predicted("fa2", together, device).cycles, 1, 0.01);
+    EXPECT_FALSE(hangs_on_copy_time(fa2));
+    EXPECT_GT(predicted("attest", paged(), device).cycles / predicted("attest", together, device).cycles, 1.5);
+    EXPECT_FALSE(hangs_on_copy_time(predicted("attest", together, device)));
+  }
+}
+
+TEST(CopyTime, IsAnEstimateWhereTheFunctionIsCompiledForAnotherArchitecture) {
+  EXPECT_TRUE(hangs_on_copy_time(predicted("attest", paged(), "a100")));
+  EXPECT_FALSE(hangs_on_copy_time(predicted("attest", paged(), "h200")));
 }
 
 }  // namespace

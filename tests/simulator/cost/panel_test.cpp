@@ -45,15 +45,16 @@ TEST(Panel, TheFileHoldsTheCallsThatMeasureMakes) {
 struct Goal {
   const char* figure;
   double mean, most;
-  double ratio;  // within a quarter per cent; 0: that of a counter whose noise is larger
+  double ratio;  // within a quarter per cent
 };
 constexpr double any = 1e9;
 
 // At the SM 0.2 is wanted of every call too; short ones read 0.3% of code besides.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1}, {"smem_wavefronts", 0.2, 0.2, 1}, {"sm_read_bytes", 0.2, 0.4, 0.999},
-    {"sm_write_bytes", 1.2, 1.3, 0},   {"spill_store_bytes", 10, 10, 0}, {"l2_read_bytes", 5, any, 0.998},
-    {"dram_read_bytes", 2, 6, 0.998},  {"cycles", 6, 12, 0.997},
+    {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},
+    {"sm_read_bytes", 0.2, 0.4, 0.999},   {"sm_write_bytes", 0.2, 0.2, 1},
+    {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.998},
+    {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.997},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -82,39 +83,41 @@ constexpr Beyond beyond[] = {
     {"forced conflicts", "sm_read_bytes", 0.2, 0.5, "512 keys: not looked into"},
     {"synchronous", "sm_read_bytes", 3.1, 3.7, "not looked into"},
     {"forced spill", "sm_read_bytes", 0, 0, its_loads},
-    {"headdim", "sm_write_bytes", 0.6, 2.1, branch},
-    {"split", "sm_write_bytes", 25.3, 38.7, "partial O leaves in stores that fill half a sector"},
+    {"headdim", "sm_write_bytes", 0.6, 2.0, branch},
+    {"split", "sm_write_bytes", 25.0, 38.4, "partial O leaves in stores that fill half a sector"},
+    {"ragged", "sm_write_bytes", 0.4, 1.0, "eight rows' LSE straddle two sectors where a head's begins within one"},
     {"paged", "sm_write_bytes", 0.5, 1.6, branch},
     {"lengths", "sm_write_bytes", 2.8, 5.5, early},
-    {"scores", "sm_write_bytes", 7.7, 21.5, alibi},
+    {"scores", "sm_write_bytes", 7.3, 21.5, alibi},
+    {"layout", "sm_write_bytes", 0.5, 1.1, "its spill is 1.3% short; what else not looked into"},
     {"forced conflicts", "sm_write_bytes", 2.1, 2.2, branch},
     {"forced spill", "sm_write_bytes", 0.7, 3.4, "masked tiles store 21 words fewer than whole ones"},
     {"lengths", "spill_store_bytes", 9.3, 18.7, early},
-    {"scores", "spill_store_bytes", 9.1, 23.4, alibi},
+    {"scores", "spill_store_bytes", 8.5, 23.3, alibi},
     {"long", "l2_read_bytes", 6.3, 9.8, "CTAs out of step by more than a request is under way merge less"},
     {"heads", "l2_read_bytes", 6.4, 11.5, "as long"},
     {"headdim", "l2_read_bytes", 27.3, 159.3, "129 by 2 bytes, which takes its time from L2: how far CTAs drift"},
     {"gqa", "l2_read_bytes", 6.0, 19.8, "as long"},
-    {"paged", "l2_read_bytes", 6.5, 19.6, "how far CTAs drift that wait for copies"},
-    {"layout", "l2_read_bytes", 6.9, 11.2, "as paged"},
+    {"paged", "l2_read_bytes", 7.1, 21.3, "how far CTAs drift that wait for copies"},
+    {"layout", "l2_read_bytes", 6.6, 10.6, "as paged"},
     {"forced spill", "l2_read_bytes", 0, 0, its_loads},
-    {"synchronous", "l2_read_bytes", 13.6, 42.8, "how far CTAs drift that wait for copies"},
+    {"synchronous", "l2_read_bytes", 13.5, 42.5, "how far CTAs drift that wait for copies"},
     {"no skipping", "l2_read_bytes", 5.3, 12.1, "as long"},
     {"long", "dram_read_bytes", 12.2, 22.1, "65,536 keys of two heads: L2 lets go of more"},
-    {"layout", "dram_read_bytes", 4.5, 7.7, "rows of row_gap share sectors with the next ones"},
+    {"layout", "dram_read_bytes", 4.4, 7.5, "rows of row_gap share sectors with the next ones"},
     {"forced spill", "dram_read_bytes", 0, 0, its_loads},
     {"no skipping", "dram_read_bytes", 2.0, 4.9, "as long"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
     {"causal", "cycles", 4.6, 13.9, "headdim 256, as there"},
-    {"headdim", "cycles", 12.7, 31.7, "shared memory's queue is overestimated from 160 on; copies by a function 0.70"},
+    {"headdim", "cycles", 12.7, 31.4, "shared memory's queue is overestimated from 160 on; copies by a function 0.70"},
     {"ragged", "cycles", 8.6, 19.9, "100 queries, whose one CTA an SM overlaps more than four demands do"},
     {"decode", "cycles", 9.9, 14.2, "DRAM below its rate"},
     {"split", "cycles", 15.3, 23.1, "combine() and partial waves"},
-    {"paged", "cycles", 14.2, 22.6, fetch},
-    {"scores", "cycles", 29.2, 59.3, fetch},
-    {"layout", "cycles", 14.3, 28.1, fetch},
+    {"paged", "cycles", 14.1, 22.5, fetch},
+    {"scores", "cycles", 27.9, 57.8, fetch},
+    {"layout", "cycles", 14.2, 28.0, fetch},
     {"forced spill", "cycles", 0, 0, its_loads},
-    {"synchronous", "cycles", 20.2, 25.3, "the instructions that store copies are not in the time"},
+    {"synchronous", "cycles", 20.8, 26.0, "the instructions that store copies are not in the time"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -156,9 +159,7 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
     ASSERT_GT(calls, 0) << goal.figure;
     std::printf("%-21s %3d calls keep %.4g / %.4g, mean ratio %.4f\n", goal.figure, calls, goal.mean, goal.most,
                 ratios / calls);
-    if (goal.ratio != 0) {
-      EXPECT_NEAR(ratios / calls, goal.ratio, 0.0025) << goal.figure;
-    }
+    EXPECT_NEAR(ratios / calls, goal.ratio, 0.0025) << goal.figure;
   }
   for (const Beyond& b : beyond) EXPECT_GT(errors_of(compared(), b.figure, b.mechanism).calls, 0) << b.mechanism;
 }

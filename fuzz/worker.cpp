@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -48,8 +47,7 @@ void join_stdout_to_stderr() {
 }
 
 void settle() {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // of the thread that started this process, which keeps it
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTTOU}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGQUIT, SIGTTOU}) ::signal(signal, SIG_IGN);  // Child ignores what ends attest itself
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_UNBLOCK, &all, nullptr);

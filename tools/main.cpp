@@ -1,3 +1,4 @@
+#include <csignal>
 #include <string_view>
 
 #include "attest/fuzz/kernels.h"
@@ -7,7 +8,8 @@
 
 int main(int argc, char** argv) {
   using namespace attest::tools;
-  // What fuzz, check, mutants and measure start this program as; no commands of the user's.
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, which programs inherit, nobody learns how a child ended
+  // What commands that run a kernel start this program as; no commands of the user's.
   if (argc == 2 && attest::WorkerProgram{}.arguments.front() == argv[1])
     return attest::serve_worker(attest::make_kernel);
   if (argc == 3 && std::string_view(argv[1]) == measure_worker_argument) return make_marked_calls(argv[2]);

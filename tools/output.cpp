@@ -63,7 +63,13 @@ const std::vector<std::string> input_flags = {
 bool are_one(const fs::path& a, const fs::path& b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) return true;
-  return fs::weakly_canonical(fs::absolute(a)) == fs::weakly_canonical(fs::absolute(b));
+  const auto full = [](const fs::path& path) {  // empty where it is none: a link to itself, a folder nobody may enter
+    std::error_code none;
+    const fs::path from_root = fs::absolute(path, none);
+    return none ? fs::path() : fs::weakly_canonical(from_root, none);
+  };
+  const fs::path full_a = full(a);
+  return !full_a.empty() && full_a == full(b);
 }
 
 // Closes, and deletes the file unless it was kept.

@@ -33,9 +33,10 @@ CallTimes ForwardBuffers::time(Kernel& kernel, const Case& c, const Inputs& inpu
     const auto began = std::chrono::steady_clock::now();
     int calls = 0;
     double spent = 0;
-    for (; spent < shortest_seconds && std::chrono::steady_clock::now() - began < longest_wait;
-         spent = process_seconds() - start, ++calls)
+    do {
       run_kernel([&] { return kernel.run(c, args_); });
+      spent = process_seconds() - start, ++calls;
+    } while (spent < shortest_seconds && std::chrono::steady_clock::now() - began < longest_wait);
     times.seconds.push_back(spent / calls);
   }
   return times;

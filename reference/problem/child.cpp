@@ -60,7 +60,10 @@ Descriptor::Descriptor(int opened) : number_(opened) {
   constexpr int low = 10;
   if (opened < 0 || opened >= low) return;
   number_ = ::fcntl(opened, F_DUPFD_CLOEXEC, low);
+  const int error = errno;
   ::close(opened);
+  errno = error;
+  if (number_ < 0) cannot("no descriptor");
 }
 
 void Descriptor::close() {
@@ -122,7 +125,9 @@ Child::Child(const std::string& program, std::vector<std::string> words, const C
 
 bool Child::has_ended() const {
   siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return errno == ECHILD;  // where SIGCHLD is ignored nothing is kept of a child that has ended
+  return info.si_pid == pid_;
 }
 
 void Child::wait_for_end(double seconds) const {

@@ -73,7 +73,8 @@ void write_file(const fs::path& path, std::string_view bytes) {
 }
 
 void expect_writable(const fs::path& path) {
-  if (fs::is_directory(path)) cannot_write(path, EISDIR);  // nothing renames over one
+  std::error_code error;
+  if (fs::is_directory(path, error)) cannot_write(path, EISDIR);  // nothing renames over one
   const Beside beside(path);
 }
 

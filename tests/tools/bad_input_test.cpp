@@ -355,10 +355,23 @@ TEST(BadInput, APanelAgainstOneOfOtherCalls) {
 TEST(BadInput, ALinkToItselfIsNotReplaced) {
   const Folder folder;
   std::filesystem::create_symlink("loop", folder.path() / "loop");
-  const Ran ran = run_attest({"doctor", "--json", "loop"}, folder);
-  EXPECT_EQ(ran.exit_code, 3);
-  EXPECT_EQ(ran.err, "attest: 'loop': cannot be written: Too many levels of symbolic links\n");
+  folder.write("case.json", "{}");
+  using Words = std::vector<std::string>;
+  for (const Words& command : {Words{"doctor"}, Words{"check", "--case", "case.json"}}) {
+    Words words = command;
+    words.insert(words.end(), {"--json", "loop"});
+    const Ran ran = run_attest(words, folder);
+    EXPECT_EQ(ran.exit_code, 3);
+    EXPECT_EQ(ran.err, "attest: 'loop': cannot be written: Too many levels of symbolic links\n");
+  }
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "loop"));
+}
+
+TEST(BadInput, AnEmptyNameOfACorpusIsNoFolder) {
+  const Folder folder;
+  const Ran ran = run_attest({"fuzz", "--corpus", "", "--json", "x.json"}, folder);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err, "attest: corpus: '' is no folder\n");
 }
 
 TEST(BadInput, AFullDiskLeavesTheOldFile) {

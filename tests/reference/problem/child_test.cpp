@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
+
 namespace attest {
 namespace {
 
@@ -35,6 +37,14 @@ TEST(Child, EndsByItselfWithinItsGraceAndIsKilledAfterIt) {
   Child never("sleep", {"sleep", "60"}, {});
   EXPECT_TRUE(never.end(0.05).killed);
   EXPECT_EQ(never.end().how(), "SIGKILL") << "again the same";
+}
+
+TEST(Child, HasEndedAlsoWhereNothingIsKeptOfChildren) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  Child child("true", {"true"}, {});
+  for (int look = 0; look < 1000 && !child.has_ended(); ++look) ::usleep(1000);
+  EXPECT_TRUE(child.has_ended());
+  ::signal(SIGCHLD, before);
 }
 
 TEST(Child, SignalsAreTheParentsWhereItSaysSo) {

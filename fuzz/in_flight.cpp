@@ -20,7 +20,8 @@ std::int64_t monotonic_ns() {
 }
 
 std::string_view to_string(KernelCall call) {
-  constexpr std::string_view names[] = {"capability", "numerics", "unsupported", "run", "run_backward", "plan"};
+  constexpr std::string_view names[] = {"capability",   "numerics", "unsupported",   "run",
+                                        "run_backward", "plan",     "device_seconds"};
   const auto index = static_cast<std::size_t>(call);
   return index < std::size(names) ? names[index] : "?";
 }

@@ -72,7 +72,7 @@ Capability to_capability(const wire::Json& json) {
 }
 
 Capability ask_capability(WorkerSession& session) {
-  return to_capability(ask(session, {{"describe", true}}, question_seconds).at("capability"));
+  return to_capability(ask(session, {{"describe", true}}, {.kernel_seconds = question_seconds}).at("capability"));
 }
 
 // Every property of one sample.
@@ -138,7 +138,7 @@ Capability inspect_capability(const WorkerProgram& program, const std::string& k
 
 std::string inspect_plan(const WorkerProgram& program, const std::string& kernel, const Case& c) {
   WorkerSession session = single_session(program, kernel);
-  const wire::Json answer = ask(session, {{"plan", wire::from_case(c)}}, question_seconds);
+  const wire::Json answer = ask(session, {{"plan", wire::from_case(c)}}, {.kernel_seconds = question_seconds});
   if (answer.contains("unsupported"))
     throw InvalidInput("kernel", kernel,
                        fmt::format("refuses the case: {}", answer.at("unsupported").get<std::string>()));

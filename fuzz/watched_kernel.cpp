@@ -47,7 +47,8 @@ RunReport WatchedKernel::run(const Case& c, const ForwardArgs& args) {
 }
 
 std::vector<double> WatchedKernel::device_seconds(const Case& c, const ForwardArgs& args, int repeats) {
-  return watch(KernelCall::run, on_lost_, [&] { return kernel_->device_seconds(c, args, repeats); });
+  run(c, args);
+  return watch(KernelCall::device_seconds, on_lost_, [&] { return kernel_->device_seconds(c, args, repeats); });
 }
 
 RunReport WatchedKernel::run_backward(const Case& c, const BackwardArgs& args) {

@@ -25,7 +25,7 @@ class WatchedKernel : public Kernel {
   std::optional<std::string> unsupported(const Case& c) const override;
   std::optional<std::string> plan(const Case& c) const override;
   RunReport run(const Case& c, const ForwardArgs& args) override;
-  /// In flight as one call, however many of them the kernel's clock needs.
+  /// A run first, in flight as any other, so that a hang is told by the limit of one; then the series as one call.
   std::vector<double> device_seconds(const Case& c, const ForwardArgs& args, int repeats) override;
   RunReport run_backward(const Case& c, const BackwardArgs& args) override;
 

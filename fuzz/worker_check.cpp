@@ -18,11 +18,11 @@ WorkerSession single_session(const WorkerProgram& program, const std::string& ke
   return {program, {{"kernel", kernel}, {"seed", 0}, {"budget", {0, 0, 0}}, {"threads", 0}}, stop_grace_seconds};
 }
 
-wire::Json ask(WorkerSession& session, const wire::Json& question, double hang_seconds) {
+wire::Json ask(WorkerSession& session, const wire::Json& question, const WorkerSession::Limits& limits) {
   if (!session.start()) throw EnvironmentError("interrupted");
   session.send(question);
   wire::Json answer;
-  switch (session.receive(answer, {hang_seconds, 0})) {
+  switch (session.receive(answer, limits)) {
     case WorkerSession::Event::lost:
       throw KernelCrashed(fmt::format("{}: {}", to_string(session.loss().status), session.loss().detail));
     case WorkerSession::Event::stopped:

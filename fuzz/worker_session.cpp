@@ -93,9 +93,15 @@ bool WorkerSession::stops() {
   return seconds_since(stop_seen_ns_) >= stop_grace_seconds_;
 }
 
+double WorkerSession::kernel_seconds(const Limits& limits) const {
+  const auto call = static_cast<KernelCall>(process_->record().kernel_call.load());
+  return call == KernelCall::device_seconds ? limits.series_seconds : limits.kernel_seconds;
+}
+
 bool WorkerSession::hangs(const Limits& limits) const {
   const std::int64_t kernel_since = process_->record().kernel_since_ns;
-  if (kernel_since != 0 && limits.kernel_seconds > 0) return seconds_since(kernel_since) > limits.kernel_seconds;
+  const double most = kernel_seconds(limits);
+  if (kernel_since != 0 && most > 0) return seconds_since(kernel_since) > most;
   const std::int64_t own_since = process_->record().own_since_ns;
   return own_since != 0 && limits.own_seconds > 0 && seconds_since(own_since) > limits.own_seconds;
 }
@@ -104,6 +110,7 @@ WorkerSession::Event WorkerSession::lose(Status status, const Limits& limits) {
   lost_in_ = current_property();
   const bool in_kernel = process_->record().kernel_since_ns != 0;
   const auto call = static_cast<KernelCall>(process_->record().kernel_call.load());
+  const double most = in_kernel ? kernel_seconds(limits) : limits.own_seconds;
   longest_run_seconds_ = longest_run_seconds();
   const std::string process_ending = process_->end();
   const std::string ending = last_words_.empty() ? process_ending : std::exchange(last_words_, {});
@@ -115,11 +122,13 @@ WorkerSession::Event WorkerSession::lose(Status status, const Limits& limits) {
   if (status == Status::crashed)
     loss_.detail = ending;
   else
-    loss_.detail = fmt::format("no end after {:.3g} s", in_kernel ? limits.kernel_seconds : limits.own_seconds);
+    loss_.detail = fmt::format("no end after {:.3g} s", most);
   if (!in_kernel)
     loss_.detail += " outside the kernel: by memory that it damaged before, or a bug in attest";
   else if (call == KernelCall::run || call == KernelCall::run_backward)
     loss_.detail += " in the kernel";
+  else if (call == KernelCall::device_seconds)
+    loss_.detail += " in a series of timed calls of the kernel";
   else
     loss_.detail += fmt::format(" in the kernel's {}()", to_string(call));
   return Event::lost;

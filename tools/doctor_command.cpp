@@ -73,7 +73,8 @@ ExitCode inspect(const Flags& flags, const Results& results) {
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   if (flags.given("--kernel")) return inspect(flags, results);
-  if (const auto timeout = flags.text("--timeout")) throw InvalidInput("timeout", *timeout, "goes with --kernel");
+  for (const std::string& flag : flags.given_of({"--timeout", "--load-timeout"}))
+    throw InvalidInput(field_of(flag), *flags.text(flag), "goes with --kernel");
   std::string driver;
   const std::vector<Gpu> gpus = find_gpus(driver);
   const std::string nvcc = find_program("nvcc");

@@ -17,9 +17,10 @@ std::string known_kernel(const std::string& word);
 /// The user's file that a word of --kernel names; empty for attest's own kernels.
 std::string kernel_file(const std::string& word);
 
-/// --timeout, as the commands that run a kernel in a worker have it; a call's limit is `call_seconds` if not given.
+/// --timeout and --load-timeout, as the commands that run a kernel in a worker have it; a call's limit is
+/// `call_seconds` if not given.
 void declare_timeout_flag(Flags& flags, double call_seconds);
-/// How a worker is started: --timeout, where it is given, limits what loading a kernel there takes as well.
+/// How a worker is started: loading a kernel there may take --load-timeout, or the greater of 60 s and --timeout.
 WorkerProgram worker_program(const Flags& flags);
 
 }  // namespace attest::tools

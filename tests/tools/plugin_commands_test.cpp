@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 const std::string c_example = EXAMPLES "/libexample_c.so", cpp_example = EXAMPLES "/libexample_cpp.so";
 
-Ran run(std::vector<std::string> arguments) {
+Ran run(const std::vector<std::string>& arguments) {
   const Folder folder;
   return run_attest(arguments, folder);
 }
@@ -68,7 +68,7 @@ TEST(PluginCommands, WhatIsNoPluginIsOneLine) {
   EXPECT_THAT(run({"doctor", "--timeout", "5s"}).err, HasSubstr("timeout: 5s goes with --kernel"));
 }
 
-// Every command that loads a kernel, with a limit of time, where it has one, that is no test's to wait for.
+// Every command that loads a kernel.
 const std::vector<std::string> loading_commands = {"check", "fuzz --cases 4 --threads 2", "bench", "doctor",
                                                    "nightly --out n --steps time --time 8s"};
 
@@ -83,9 +83,8 @@ void write_kernels(const Folder& folder, const std::string& c, const std::string
   folder.write("load.py", "import os, sys, time\n" + python + "\n");
 }
 
-Ran run_loading(const Folder& folder, const std::string& command, const std::string& kernel,
-                const Conduct& conduct = {}) {
-  return run_attest(words(command + " --timeout 1s --kernel ./" + kernel), folder, conduct);
+Ran run_loading(const Folder& folder, const std::string& command, const std::string& kernel) {
+  return run_attest(words(command + " --kernel ./" + kernel), folder);
 }
 
 TEST(PluginCommands, WhatEndsTheProcessThatLoadsItIsAFinding) {
@@ -110,11 +109,20 @@ TEST(PluginCommands, WhatHangsWhileItIsLoadedIsAFinding) {
   for (const char* const kernel : {"load.so", "load.py"})
     for (const std::string& command : loading_commands) {
       if (command.starts_with("nightly")) continue;  // its bench has a limit of its own, and its step ends before
-      const Ran ran = run_loading(folder, command, kernel);
+      const Ran ran = run_loading(folder, command + " --timeout 5s --load-timeout 1s", kernel);
       EXPECT_EQ(ran.exit_code, 4) << command << ": " << ran.err;
       EXPECT_THAT(ran.out + ran.err, HasSubstr(fmt::format("kernel './{}' is not loaded after 1 s", kernel)))
           << command;
     }
+}
+
+TEST(PluginCommands, ALimitOfCallsIsNoneOfLoading) {
+  const Folder folder;
+  folder.write("late.py",
+               "import attest, time\ntime.sleep(1)\n\n@attest.kernel('late', dtypes=['fp32'], arithmetic='fp32')\n"
+               "def late(problem, t):\n    pass\n");
+  const Ran ran = run_loading(folder, "bench --timeout 500ms --repeats 1 --dtype fp32", "late.py");
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
 }
 
 TEST(PluginCommands, ASignalEndsTheWaitForWhatHangsWhileItIsLoaded) {
@@ -133,8 +141,10 @@ TEST(PluginCommands, ASignalEndsTheWaitForWhatHangsWhileItIsLoaded) {
 }
 
 TEST(PluginCommands, BenchWaitsForNoCpuTimeOfAKernelThatSleeps) {
+  // The limit is one call's, which is of 0.3 s; all of a case are more than 1 s.
   for (const std::string kernel : {PLUGINS "/libliar.so:run_sleep", LIARS "/liar.py:sleeps"}) {
-    const Ran ran = run({"bench", "--repeats", "1", "--kernel", kernel, "--dtype", "fp32", "--json", "-"});
+    const Ran ran =
+        run({"bench", "--timeout", "1s", "--repeats", "1", "--kernel", kernel, "--dtype", "fp32", "--json", "-"});
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     EXPECT_LT(Json::parse(ran.out).at("rows").at(0).at("seconds").at(0), 0.1) << "of the CPU";
   }

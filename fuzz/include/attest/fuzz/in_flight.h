@@ -7,7 +7,7 @@
 namespace attest {
 
 /// The kernel's functions.
-enum class KernelCall : std::int32_t { capability, numerics, unsupported, run, run_backward, plan };
+enum class KernelCall : std::int32_t { capability, numerics, unsupported, run, run_backward, plan, device_seconds };
 std::string_view to_string(KernelCall call);  // "?" for any other number: a kernel may overwrite the record
 
 /// One process writes, another reads while it does and after its end. Times are CLOCK_MONOTONIC in nanoseconds, which

@@ -24,7 +24,8 @@ class TimingWorker {
   TimingWorker& operator=(const TimingWorker&) = delete;
 
   /// As ForwardBuffers::time(). Throws KernelCrashed where the kernel crashes or throws, or one call of it takes longer
-  /// than hang_seconds; by a device's clock that is the whole series of them.
+  /// than hang_seconds. Where the kernel has a clock of its own, and so only the whole series can be limited, that is
+  /// so of the call before it; the series may take what its batches would with calls of hang_seconds.
   TimedCalls time(const Case& c, int repeats);
 
  private:

@@ -46,7 +46,7 @@ constexpr PlanField fields[] = {
     {"loop_words", &P::loop_words, 0, 255, Kind::compiled, "its code keeps across the key loop: addresses, bounds"},
     {"loop_words_sm90", &P::loop_words_sm90, 0, 255, Kind::compiled, "and more compiled for compute capability 9.0"},
     {"fragment_words", &P::fragment_words, 0, 255, Kind::compiled, "of loads of K and Q in flight, at the least"},
-    {"refill_call_words", &P::refill_call_words, 0, 255, Kind::compiled, "of a function that refills K's one slot"},
+    {"refill_call_words", &P::refill_call_words, 0, 255, Kind::compiled, "of a function for odd copies; 0: has none"},
     {"tile_words", &P::tile_words, 0, 255, Kind::compiled, "kept across a query tile by warps with wgmma"},
     {"producer_words", &P::producer_words, 0, 255, Kind::compiled, "of the thread that copies; 0: by persistence"},
     {"known_registers", &P::known_registers, 0, 4096, Kind::known, "a thread, from the compiler; 0: estimate"},

@@ -6,6 +6,8 @@
 
 namespace attest::hardware {
 
+static_assert(kListedPageBytes == kPageBytes);
+
 using PageList = DeviceArray<std::uint32_t>;
 
 }  // namespace attest::hardware

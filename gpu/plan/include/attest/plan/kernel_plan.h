@@ -60,7 +60,7 @@ struct KernelPlan {
   int loop_words = 22;        // across the loop over key tiles: addresses, bounds, counters, what its end needs
   int loop_words_sm90 = 0;    // more of them where it is compiled for compute capability 9.0
   int fragment_words = 4;     // of K's and Q's loads in flight beside Q's two steps, with everything else given up
-  int refill_call_words = 0;  // of a function that fills K's single slot again, called while S is live
+  int refill_call_words = 0;  // of a function that copies what is not plain, K under a live S too; 0: there is none
   int tile_words = 0;         // across a query tile, in warps with wgmma: its number and coordinates
   int producer_words = 0;     // of the producer's thread at its widest; 0: by how it is given tiles
   // What a compiler made of this plan, where it is known (0: estimate).

@@ -16,7 +16,7 @@ struct SplitProblem {
 
 /// In key tiles' worth of an SM whose slots are all taken: what a CTA that has its SM to itself takes for a tile, and
 /// what each CTA's start, end and part in combine() cost. NumSplits.ChoosesWithinNoiseOfTheFastestMeasured holds them
-/// to an H200's times of decoding in 1 to 32 splits (docs/results/h200-sm80.md, "Decoding").
+/// to an H200's times of decoding in 1 to 64 splits (docs/results/h200-sm80.md, "Decoding").
 struct SplitCosts {
   double alone = 1.25, per_cta = 5;
 };

@@ -79,9 +79,9 @@ constexpr KernelPlan sm80_plan(Sm80Tile tile) {
 /// `plan` with what a kind's code holds across the loop over key tiles, as the kernels with registers to spare show at
 /// its head (bench/hardware/registers/live_words.py), 2 to 3 off in the root mean square: a column for each panel in
 /// which a thread copies a row of K; in the general kind, where a function takes them, two slots' numbers. Where O, Q,
-/// each row's state and S with ALiBi's distances, a word a score, leave that kind too few of 255 registers, what all
-/// lanes share is in uniform ones: 13 to 21 words are left, on either architecture. Then what
-/// that function, which copies odd granules, has alive at once of its own where it finds room (called_words.py); and
+/// a lane's rows and S with ALiBi's distances, a word a score, leave that kind too few of the 255 registers that a
+/// thread can have, what all lanes share is in uniform ones: 13 to 21 words are left, 17 in the middle, on either
+/// architecture. Then what that function, which copies odd granules, has alive at once itself (called_words.py); and
 /// the fragments that the compiler keeps in flight down to the fewest registers with which those kernels do not spill
 /// (least_registers.py).
 constexpr KernelPlan with_words_of(KernelPlan plan, Sm80Kind kind) {
@@ -89,7 +89,7 @@ constexpr KernelPlan with_words_of(KernelPlan plan, Sm80Kind kind) {
   plan.loop_words = (kind == Sm80Kind::fast ? 27 : plan.stages == 1 ? 30 : 37) + panels - 1;
   plan.loop_words_sm90 = 10;
   const int columns = plan.columns(Operand::o) / 2 + (plan.q_in_registers ? plan.columns(Operand::q) / 4 : 0);
-  const int modified = plan.m_blocks() * (columns + plan.tile_n + 4);
+  const int modified = plan.m_blocks() * (columns + plan.tile_n + 4);  // 4: maximum and sum of a lane's two rows
   if (kind == Sm80Kind::general && modified + plan.loop_words > 255) plan.loop_words = 17, plan.loop_words_sm90 = 0;
   plan.fragment_words = 17 + 5 * plan.m_blocks();
   plan.refill_call_words = kind == Sm80Kind::fast ? 0 : 43;

@@ -21,11 +21,16 @@ TimingWorker::TimingWorker(const WorkerProgram& program, const std::string& kern
 
 TimingWorker::~TimingWorker() = default;
 
+bool TimingWorker::on_device() {
+  const wire::Json answer = ask(*session_, {{"describe", true}}, {.kernel_seconds = hang_seconds_});
+  return answer.at("capability").at("device") != "cpu";
+}
+
 TimedCalls TimingWorker::time(const Case& c, int repeats) {
+  const double series_seconds =
+      hang_seconds_ > 0 ? (repeats + more_batches) * (longest_batch_seconds + hang_seconds_) : 0;
   const wire::Json answer = ask(*session_, {{"time", wire::from_case(c)}, {"repeats", repeats}},
-                                {.kernel_seconds = hang_seconds_,
-                                 .own_seconds = 0,
-                                 .series_seconds = (repeats + more_batches) * (longest_batch_seconds + hang_seconds_)});
+                                {.kernel_seconds = hang_seconds_, .own_seconds = 0, .series_seconds = series_seconds});
   TimedCalls timed;
   if (answer.contains("unsupported")) {
     timed.refused = answer.at("unsupported").get<std::string>();

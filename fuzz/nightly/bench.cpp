@@ -27,7 +27,6 @@ bool time_case(TimingWorker& worker, const BenchOptions& options, const PanelCas
     const TimedCalls calls = worker.time(c, options.repeats);
     row.refused = calls.refused;
     row.seconds = calls.times.seconds;
-    if (row.refused.empty()) result.on_device = calls.times.on_device;
   } catch (const KernelCrashed& error) {
     row.failed = error.what();
   }
@@ -43,23 +42,20 @@ void BenchOptions::validate() const {
 }
 
 ExitCode BenchResult::exit_code() const {
-  return rows.empty() || rows.back().failed.empty() ? exit_pass : exit_kernel_crashed;
+  if (!rows.empty() && !rows.back().failed.empty()) return exit_kernel_crashed;
+  const bool timed = std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return !row.seconds.empty(); });
+  return timed ? exit_pass : exit_unsupported;
 }
 
 BenchResult run_bench(const WorkerProgram& program, const BenchOptions& options) {
   options.validate();
   TimingWorker worker(program, options.kernel, options.hang_seconds);
   BenchResult result;
+  result.on_device = worker.on_device();
   for (const Case& c : options.cases)
     if (!time_case(worker, options, {"case", c}, result)) return result;
   if (!options.cases.empty()) return result;
-  for (const PanelCase& timed : cpu_panel()) {
-    if (!time_case(worker, options, timed, result)) return result;
-    if (result.on_device) break;
-  }
-  if (!result.on_device) return result;
-  result.rows.clear();
-  for (const PanelCase& timed : device_panel())
+  for (const PanelCase& timed : result.on_device ? device_panel() : cpu_panel())
     if (!time_case(worker, options, timed, result)) return result;
   return result;
 }

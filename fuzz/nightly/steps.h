@@ -38,7 +38,8 @@ Part time_step(const StepWork& work);
 Part bytes_step(const StepWork& work);
 Part sanitizer_step(const StepWork& work);
 /// Adds what GoogleTest's program `program`, at `path`, said and how it ended: a check for each of its tests, and one
-/// for the program, which has passed only where it ended by itself, in no test, with status 0 or a failure it named.
+/// for the program, which has passed only where it ended by itself, in no test, with status 0 or a failure it named,
+/// and is skipped where all of its tests were.
 void read_tests_output(const std::string& program, const std::string& path, const Ended& ended, Part& part);
 /// Adds what tools/sanitize.sh said of the kernels and how it ended. Nothing has passed where it ended with a status
 /// other than 0 and 1, or with 1 and no error named: no case came out clean.

@@ -150,6 +150,24 @@ TEST(PluginCommands, BenchWaitsForNoCpuTimeOfAKernelThatSleeps) {
   }
 }
 
+TEST(PluginCommands, BenchOfWhatTheKernelTakesNoneOfIsSkipped) {
+  const Ran ran = run({"bench", "--kernel", c_example, "--json", "-"});
+  EXPECT_EQ(ran.exit_code, 77) << "it takes fp32 only, and the panel is of bf16: " << ran.err;
+  for (const Json& row : Json::parse(ran.out).at("rows")) EXPECT_NE(row.at("refused"), "");
+}
+
+TEST(PluginCommands, ACallThatTheNightsLimitCallsHungIsAFinding) {
+  const Folder folder;
+  folder.write("hangs.py",
+               "import attest, time\n\n@attest.kernel('hangs', dtypes=['bf16'], arithmetic='fp32')\n"
+               "def hangs(problem, t):\n    time.sleep(1000)\n");
+  const Ran ran = run_loading(folder, "nightly --out n --steps time --time 15s --timeout 1s --json n.json", "hangs.py");
+  EXPECT_EQ(ran.exit_code, 4) << ran.err;
+  const Json red = Json::parse(folder.read("n.json")).at("red").at(0);
+  EXPECT_EQ(red.at("state"), "crashed");
+  EXPECT_THAT(red.at("detail").get<std::string>(), HasSubstr("hung: no end after 1 s"));
+}
+
 TEST(PluginCommands, BenchTellsWhatTheKernelDoesInsteadOfReturning) {
   const Folder folder;
   const std::string liars = LIARS "/liar.py:", library = PLUGINS "/libliar.so:";

@@ -33,6 +33,12 @@ const std::string good = "[ RUN      ] S.One\n[       OK ] S.One (3 ms)\n";
 const std::string bad = "[ RUN      ] S.Two\nboom\n[  FAILED  ] S.Two (1 ms)\n";
 const std::string open_test = "[ RUN      ] S.Three\n";
 
+TEST(TestsOutput, OfAProgramThatSkipsAllIsSkipped) {
+  const std::string skipped = "[ RUN      ] S.One\n[  SKIPPED ] S.One (0 ms)\n";
+  EXPECT_EQ(check_of(tests_of(ended_with(0, skipped)), "tests/p").state, CheckState::skipped);
+  EXPECT_EQ(check_of(tests_of(ended_with(0, skipped + good)), "tests/p").state, CheckState::passed);
+}
+
 TEST(TestsOutput, OfAProgramThatEndsByItself) {
   const Part part = tests_of(ended_with(1, good + bad + "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] S.Two\n"));
   EXPECT_EQ(check_of(part, "tests/p/S.One").state, CheckState::passed);

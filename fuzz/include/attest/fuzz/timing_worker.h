@@ -23,6 +23,9 @@ class TimingWorker {
   TimingWorker(const TimingWorker&) = delete;
   TimingWorker& operator=(const TimingWorker&) = delete;
 
+  /// Whether the kernel's record says that it runs on a GPU, whose clock times it. Throws KernelCrashed.
+  bool on_device();
+
   /// As ForwardBuffers::time(). Throws KernelCrashed where the kernel crashes or throws, or one call of it takes longer
   /// than hang_seconds. Where the kernel has a clock of its own, and so only the whole series can be limited, that is
   /// so of the call before it; the series may take what its batches would with calls of hang_seconds.

@@ -30,10 +30,10 @@ struct BenchRow {
 };
 
 struct BenchResult {
-  bool on_device = false;      // timed by the GPU's clock; else CPU seconds of the kernel's process
+  bool on_device = false;      // the kernel runs on a GPU, whose clock times it; else CPU seconds of its process
   std::vector<BenchRow> rows;  // a failed one is the last
 
-  /// 4 where a row failed.
+  /// 4 where a row failed; 77 where none was timed.
   ExitCode exit_code() const;
 };
 

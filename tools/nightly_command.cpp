@@ -52,8 +52,9 @@ ExitCode write_reports(const std::string& folder, const Results& results, const 
   const NightReport report = make_report(History(folder, true));
   const std::filesystem::path out = folder;
   const nlohmann::ordered_json json = to_json(report);
-  results.finish(command, json,  // first: where the disk is full by now this is what is left
-                 fmt::format("{}\n{}: {}\n", to_text(report), report.verdict(), (out / night_page).string()));
+  results.finish(
+      command, json,  // first: where the disk is full by now this is what is left
+      fmt::format("{}\n{}: {}\n", to_text(report), to_string(report.verdict()), (out / night_page).string()));
   expect_reports_writable(folder);
   write_file(out / night_page, to_html(report));
   write_file(out / night_junit, to_junit(report));

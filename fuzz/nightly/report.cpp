@@ -41,10 +41,15 @@ ExitCode NightReport::exit_code() const {
   return none_red && night.finished.empty() ? exit_interrupted : code;
 }
 
-std::string_view NightReport::verdict() const {
-  if (!red.empty()) return "RED";
-  if (night.finished.empty()) return "INTERRUPTED";
-  return night.checked_a_kernel() ? "green" : "NOTHING CHECKED";
+std::string_view to_string(NightVerdict verdict) {
+  constexpr std::string_view words[] = {"RED", "INTERRUPTED", "NOTHING CHECKED", "green"};
+  return words[static_cast<std::size_t>(verdict)];
+}
+
+NightVerdict NightReport::verdict() const {
+  if (!red.empty()) return NightVerdict::red;
+  if (night.finished.empty()) return NightVerdict::interrupted;
+  return night.checked_a_kernel() ? NightVerdict::green : NightVerdict::nothing_checked;
 }
 
 NightReport make_report(const History& history) {
@@ -76,7 +81,7 @@ Json to_json(const NightReport& report) {
                {"version", night.version},       {"host", night.machine.host},      {"device", night.machine.device},
                {"driver", night.machine.driver}, {"toolkit", night.machine.toolkit}};
   json["exit_code"] = static_cast<int>(report.exit_code());
-  json["verdict"] = report.verdict();
+  json["verdict"] = to_string(report.verdict());
   json["seed"] = night.campaign.seed;
   json["generator_version"] = night.campaign.generator_version;
   json["shard"] = fmt::format("{}/{}", night.campaign.shard_index, night.campaign.shard_count);
@@ -117,7 +122,7 @@ Json to_json(const NightReport& report) {
 std::string to_text(const NightReport& report) {
   const Night& night = report.night;
   std::string text =
-      fmt::format("{} on {}{}: {} checks, {} red{}\n", report.verdict(), night.machine.device,
+      fmt::format("{} on {}{}: {} checks, {} red{}\n", to_string(report.verdict()), night.machine.device,
                   night.machine.driver.empty() ? "" : ", driver " + night.machine.driver, night.checks.size(),
                   report.red.size(), night.finished.empty() ? "; interrupted, the same command goes on with it" : "");
   for (const auto& [check, since] : report.red) {

@@ -62,18 +62,48 @@ std::vector<std::pair<std::string, std::vector<const RedCheck*>>> red_groups(con
   return groups;
 }
 
+std::string_view class_of(NightVerdict verdict) {
+  if (verdict == NightVerdict::red) return "red";
+  return verdict == NightVerdict::green ? "green" : "nothing";
+}
+
+std::string title_prefix(const NightReport& report) {
+  switch (report.verdict()) {
+    case NightVerdict::red:
+      return fmt::format("{} red: ", report.red.size());
+    case NightVerdict::interrupted:
+      return "not over: ";
+    case NightVerdict::nothing_checked:
+      return "nothing checked: ";
+    case NightVerdict::green:
+      break;
+  }
+  return "";
+}
+
 std::string headline(const NightReport& report) {
-  const bool red = !report.red.empty();
-  const bool nothing = !red && !report.night.checked_a_kernel();
-  std::string text = red ? fmt::format("{} red", plural(report.red.size(), "check"))
-                         : fmt::format("{}: {}", nothing ? "No kernel was checked" : "Nothing is red",
-                                       plural(report.night.checks.size(), "check"));
+  const NightVerdict verdict = report.verdict();
+  const std::string count = plural(report.night.checks.size(), "check");
+  std::string text;
+  switch (verdict) {
+    case NightVerdict::red:
+      text = fmt::format("{} red", plural(report.red.size(), "check"));
+      break;
+    case NightVerdict::interrupted:
+      text = fmt::format("None of {} so far is red", count);
+      break;
+    case NightVerdict::nothing_checked:
+      text = fmt::format("No kernel was checked: {}", count);
+      break;
+    case NightVerdict::green:
+      text = fmt::format("Nothing is red: {}", count);
+      break;
+  }
   if (report.night.finished.empty()) text += "; the night is not over";
   std::string groups;
   for (const auto& [name, checks] : red_groups(report))
     groups += fmt::format("{}{}: {}", groups.empty() ? "" : ", ", xml_escaped(name), checks.size());
-  return fmt::format("<p class=\"verdict {}\">{}{}</p>\n",
-                     red ? "red" : (report.verdict() == "green" ? "green" : "nothing"), text,
+  return fmt::format("<p class=\"verdict {}\">{}{}</p>\n", class_of(verdict), text,
                      groups.empty() ? "" : "<small>" + groups + "</small>");
 }
 
@@ -241,10 +271,8 @@ std::string to_html(const NightReport& report) {
       "  <p class=\"place\">{}</p>\n{}</header>\n{}<main>\n{}{}{}{}{}</main>\n<footer>attest {}; made of "
       "history.sqlite by "
       "attest report.</footer>\n</body>\n</html>\n",
-      report.red.empty() ? (report.night.checked_a_kernel() ? "" : "nothing checked: ")
-                         : fmt::format("{} red: ", report.red.size()),
-      day(night.started), style, day(night.started), place, headline(report), red_cards(report), past_strip(report),
-      figures_table(report), coverage_table(report), steps_table(report), checks_list(report),
+      title_prefix(report), day(night.started), style, day(night.started), place, headline(report), red_cards(report),
+      past_strip(report), figures_table(report), coverage_table(report), steps_table(report), checks_list(report),
       xml_escaped(night.version));
 }
 

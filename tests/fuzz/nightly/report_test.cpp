@@ -12,7 +12,6 @@
 namespace attest {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr, testing::Not;
 
 using NightReportTest = InItsOwnFolder;
@@ -81,7 +80,9 @@ TEST_F(NightReportTest, ANightThatCheckedNoKernelIsNotGreen) {
   record("bytes/predicted/x", CheckState::passed);
   record("time/cpu", CheckState::skipped);
   EXPECT_EQ(make_report(history).exit_code(), exit_interrupted) << "it may still";
-  EXPECT_EQ(make_report(history).verdict(), "INTERRUPTED");
+  EXPECT_EQ(make_report(history).verdict(), NightVerdict::interrupted);
+  EXPECT_THAT(to_html(make_report(history)),
+              HasSubstr("class=\"verdict nothing\">None of 3 checks so far is red; the night is not over"));
   history.finish(id, "2026-11-01T02:00:00Z");
   NightReport report = make_report(history);
   EXPECT_EQ(report.exit_code(), exit_unsupported);

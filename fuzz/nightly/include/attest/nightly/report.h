@@ -1,7 +1,9 @@
 // A night as a person, a CI system and a program read it; all made of the history alone.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/fuzz/tally.h"
@@ -30,6 +32,10 @@ struct PastNight {
   bool finished = true;
 };
 
+enum class NightVerdict : std::uint8_t { red, interrupted, nothing_checked, green };
+/// "RED", "INTERRUPTED", "NOTHING CHECKED" or "green".
+std::string_view to_string(NightVerdict verdict);
+
 struct NightReport {
   Night night;
   std::vector<std::pair<Check, RedSince>> red;  // worst first
@@ -39,8 +45,8 @@ struct NightReport {
 
   /// The night's; 130 where nothing is red and it did not finish.
   ExitCode exit_code() const;
-  /// "RED"; where nothing is, "INTERRUPTED" if it did not finish, "NOTHING CHECKED" if no kernel was, else "green".
-  std::string_view verdict() const;
+  /// Where nothing is red, whether it did not finish comes before whether a kernel was checked.
+  NightVerdict verdict() const;
 };
 
 /// Of the newest night. Throws as History::load, and InvalidInput naming `history` where it has none.

@@ -26,7 +26,7 @@ function drawKernels() {
   const launch = data.device.launch_overhead_us, unfused = data.kernels;
   if (predict.time_us === 0) return;
   const rows = [
-    { name: "fused", color: colors.fused, kernels: [{ name: "one kernel", time_us: predict.time_us + predict.kernels * launch }] },
+    { name: "fused", color: colors.fused, kernels: [{ name: launches(predict.kernels), time_us: predict.time_us + predict.kernels * launch }] },
     { name: "unfused", color: colors.unfused, kernels: unfused },
   ];
   chart(section("busy").select(".chart").append("div"), "Kernels of both paths in time, launches included", (svg, width) => {

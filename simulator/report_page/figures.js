@@ -45,7 +45,7 @@ function drawFigures() {
   const rows = figures.map(([key, label, format, formula]) => [`${label}`, format(predict[key]), formula, key]).concat([
     ["unfused DRAM read", bytes(u.dram_read_bytes), "Q + K + V + S + P, the last two only if they do not fit an L2 partition", "unfused.dram_read_bytes"],
     ["unfused DRAM written", bytes(u.dram_write_bytes), "S + P + O", "unfused.dram_write_bytes"],
-    ["unfused time", time(u.time_us), "of each of three kernels the longer of arithmetic and bytes, and a launch", "unfused.time_us"],
+    ["unfused time", time(u.time_us), "of each kernel arithmetic and bytes, one after the other in the products, together in softmax, and a launch", "unfused.time_us"],
   ]);
   table(section("figures").select("table"), [["figure"], ["value", "number"], ["how it is made", "formula"], ["name in the JSON", "formula"]], rows);
 }

@@ -3,7 +3,7 @@ function drawFlow() {
   const { fused, unfused } = data.flow;
   const moved = (f) => f.dram_read + f.dram_write;
   const lanes = [
-    { name: "fused: 1 kernel", ways: [
+    { name: `fused: ${launches(predict.kernels)}`, ways: [
       { read: [fused.dram_read], write: [fused.dram_write], what: "DRAM and L2" },
       { read: [fused.l2_read, fused.sm_read], write: [fused.sm_write], what: "L2 and shared memory" },
       fused.shared_read === undefined ? null
@@ -14,7 +14,7 @@ function drawFlow() {
       null ] },
   ];
   const most = d3.max(lanes, (lane) => d3.max(lane.ways, (way) => way && d3.max(way.read.concat(way.write)))) || 1;
-  say("flow", `DRAM carries ${bytes(moved(fused))} for the fused kernel and ${bytes(moved(unfused))} for the unfused ` +
+  say("flow", `DRAM carries ${bytes(moved(fused))} for the fused path and ${bytes(moved(unfused))} for the unfused ` +
     "path. Bands are as thick as the bytes they carry, in one scale, but never thinner than a hair.");
   legend("flow", [
     { color: colors.read, text: "read, towards the registers" },

@@ -12,6 +12,8 @@ const flopRate = (x) => scaled(x, 1000, ["", "k", "M", "G", "T", "P"].map((prefi
 const byteRate = (x) => scaled(x, 1000, ["", "k", "M", "G", "T"].map((prefix) => prefix + "B/s"));
 const intensity = (x) => (x >= 100 ? grouped(Math.round(x)) : x.toPrecision(2));
 const percent = (x) => (x > 0 && x < 0.0005 ? "< 0.1" : (100 * x).toFixed(Math.abs(x) < 0.0995 && x !== 0 ? 1 : 0)) + "%";
+// A kernel or several, as many as a path launches.
+const launches = (n) => (n === 1 ? "1 kernel" : `${n} kernels`);
 const brief = (text) => text.replace(/\.0+(?=\D)/, "");  // of a round figure on an axis
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const grouped = d3.format(",");

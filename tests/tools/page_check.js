@@ -34,6 +34,7 @@
         titles: s.querySelectorAll("svg title").length,
         rows: s.querySelectorAll("tbody tr").length,
         misplaced: [].concat(...[...s.querySelectorAll("svg")].map(misplaced)),
+        kernels: s.textContent.match(/\d+ kernels?/g) || [],
         unreadable: /NaN|undefined|Infinity|\[object/.test(s.textContent),
       };
       if (sections[s.id].charts === 0) sections[s.id].marks = 0;

@@ -127,6 +127,16 @@ TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
   }
 }
 
+TEST_F(Page, CountsTheKernelsOfSplitsToo) {
+  predict("whole.html", words("--nheads 8 --seqlen-q 128 --seqlen-k 4096 --headdim 64 --device h200"));
+  predict("split.html", words("--nheads 8 --seqlen-q 1 --seqlen-k 65536 --headdim 64 --device h200 --auto-splits"));
+  const std::vector<json> pages = seen(folder, {"whole.html", "split.html"}, {1366});
+  for (const char* id : {"flow", "busy"}) {
+    EXPECT_EQ(pages.at(0)["sections"][id]["kernels"][0], "1 kernel") << id;
+    EXPECT_EQ(pages.at(1)["sections"][id]["kernels"][0], "2 kernels") << id;
+  }
+}
+
 TEST_F(Page, ShowsTheBuffersOfCubeAndVectorCores) {
   predict("cores.html", words("--nheads 32 --seqlen-q 2048 --seqlen-k 2048 --dtype fp16 --causal --device ascend910b"));
   for (const json& page : seen(folder, {"cores.html"})) {

@@ -106,6 +106,7 @@ TEST(NumSplits, ChoosesWithinNoiseOfTheFastestMeasured) {
 
 TEST(NumSplits, AGridThatFillsTheDeviceIsNotSplit) {
   EXPECT_EQ(choose_num_splits({264, 1024, 132, 2}), 1);
+  EXPECT_EQ(choose_num_splits({300, 1024, 132, 2}), 1);  // though its second wave has 36 CTAs
   EXPECT_GT(choose_num_splits({212, 1024, 132, 2}), 1);
   EXPECT_EQ(choose_num_splits({0, 1024, 132, 2}), 1);
   EXPECT_EQ(choose_num_splits({1, 0, 132, 2}), 1);

@@ -7,9 +7,7 @@ namespace attest {
 namespace {
 
 // A clock of the kernel's own takes a batch of calls for each repeat, and at first batches that double until one is
-// long enough or this time is over (gpu/python/attest.py); none of them is longer than this and a call more. The first
-// batch and the last that doubles come on top, and a call before all.
-constexpr double longest_batch_seconds = 1;
+// long enough (gpu/python/attest.py). The first batch and the last that doubles come on top, and a call before all.
 constexpr int more_batches = 3;
 
 }  // namespace

@@ -15,8 +15,6 @@ double process_seconds() {
 
 // The clock ticks in nanoseconds, but a shorter run is mostly the caches' state.
 constexpr double shortest_seconds = 0.01;
-// Of a kernel that sleeps, or has another process or a GPU work for it, no number of calls takes CPU time.
-constexpr std::chrono::seconds longest_wait{1};
 
 }  // namespace
 
@@ -36,7 +34,9 @@ CallTimes ForwardBuffers::time(Kernel& kernel, const Case& c, const Inputs& inpu
     do {
       run_kernel([&] { return kernel.run(c, args_); });
       spent = process_seconds() - start, ++calls;
-    } while (spent < shortest_seconds && std::chrono::steady_clock::now() - began < longest_wait);
+      // of a kernel that sleeps, or has another process or a GPU work for it, no number of calls takes CPU time
+    } while (spent < shortest_seconds &&
+             std::chrono::steady_clock::now() - began < std::chrono::duration<double>(longest_batch_seconds));
     times.seconds.push_back(spent / calls);
   }
   return times;

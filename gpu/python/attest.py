@@ -40,7 +40,7 @@ BITWISE = ["batch", "gqa", "layout", "repeat"]
 ARITHMETIC = ["flash", "unfused", "fp32"]
 SHARED_BYTES = 64 << 30
 SHORTEST_SECONDS = 0.01  # as attest's own measurements: a shorter one is mostly the clock's and the caches' state
-LONGEST_WAIT_SECONDS = 1  # for that: no number of calls of a kernel that sleeps takes CPU time
+LONGEST_WAIT_SECONDS = 1  # for that, longest_batch_seconds in forward_buffers.h: no number of calls of a kernel that sleeps takes CPU time
 
 
 class CTensor(ctypes.Structure):  # attest_tensor

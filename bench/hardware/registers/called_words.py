@@ -9,9 +9,10 @@ call to define all registers that the calling convention gives away, while ptxas
 keep values in those that the function leaves alone. Where it finds room the most alive at once are a plan's
 `refill_call_words` (NAME: copy_general).
 """
-import argparse
 import re
 import subprocess
+
+from sass import read_arguments
 
 INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?);\s*//\s*\|\s?(.*)$")
 FIRST_COLUMN, REGISTERS = 4, 255  # of the life ranges, behind the number of live registers
@@ -33,11 +34,7 @@ def life_ranges(nvdisasm, path, name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name")
-    parser.add_argument("files", nargs="+")
-    parser.add_argument("--nvdisasm", default="nvdisasm")
-    args = parser.parse_args()
+    args = read_arguments(__doc__, "name")
     for path in args.files:
         ranges = life_ranges(args.nvdisasm, path, args.name)
         written = {register for alive in ranges for register, mark in alive.items() if mark in "^x"}

@@ -11,12 +11,11 @@ least) are a plan's `loop_words`, as long as nothing is spilled; what a call has
 for the part of a warp-specialised kernel behind setmaxnreg that gives registers away: the most that is live there, which
 with what it spills and the two that the hardware's own take (the stack pointer, an odd one) is a plan's `producer_words`.
 """
-import argparse
 import re
 import subprocess
 
-TEXT = re.compile(r"\.text\.(\S+):")
-LABEL = re.compile(r"(\.L_x_\d+):")
+from sass import LABEL, TEXT, constants_of, read_arguments
+
 INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?);\s*//\s*\|\s*(\d*)")
 BRANCH = re.compile(r"BRA.*\((\.L_x_\d+)\)")
 MATRIX = re.compile(r"\b(HMMA|HGMMA)\b")
@@ -48,19 +47,15 @@ def innermost_loops(code, labels):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+")
-    parser.add_argument("--nvdisasm", default="nvdisasm")
-    args = parser.parse_args()
+    args = read_arguments(__doc__)
     for path in args.files:
         for name, code, labels in kernels(args.nvdisasm, path):
-            constants = " ".join(re.findall(r"L[ib](\d+)E", name)) or name
             spilled = sum("STL" in text for text, _ in code)
             gives = next((i for i, (text, _) in enumerate(code) if "USETMAXREG.DEALLOC" in text), len(code))
             for first, last, multiplies in innermost_loops(code[:gives], labels):
                 before = code[first:multiplies + 1]
                 called = max((live for text, live in before if text.startswith("CALL")), default=0)
-                print(f"{constants}: head {before[0][1]}, least {min(live for _, live in before if live > 0)}, "
+                print(f"{constants_of(name)}: head {before[0][1]}, least {min(live for _, live in before if live > 0)}, "
                       f"most {max(live for _, live in code[first:last + 1])}, called {called}, stores {spilled}")
             behind = [live for _, live in code[gives:]]
             consumer = next((i for i, live in enumerate(behind) if live > 48), len(behind))  # its blocks that follow

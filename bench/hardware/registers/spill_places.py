@@ -15,13 +15,12 @@ one for masked tiles, one for whole ones (the last). A word counts
 
 so that the words of a call are those of its branches. Each as stored/loaded.
 """
-import argparse
 import collections
 import re
 import subprocess
 
-TEXT = re.compile(r"\.text\.(\S+):")
-LABEL = re.compile(r"(\.L_x_\d+):")
+from sass import LABEL, TEXT, constants_of, read_arguments
+
 INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?);")
 SLOT = re.compile(r"\[[^\]]*\]")
 TARGET = re.compile(r"\((\.L_x_\d+)\)")
@@ -164,15 +163,11 @@ def kernels(nvdisasm, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+")
-    parser.add_argument("--nvdisasm", default="nvdisasm")
-    args = parser.parse_args()
+    args = read_arguments(__doc__)
     for path in args.files:
         for name, kernel in kernels(args.nvdisasm, path):
             if found := places(kernel):
-                constants = " ".join(re.findall(r"L[ib](\d+)E", name)) or name
-                print(f"{constants}: " + ", ".join(f"{place} {stored}/{loaded}" for place, (stored, loaded) in found.items()))
+                print(f"{constants_of(name)}: " + ", ".join(f"{place} {stored}/{loaded}" for place, (stored, loaded) in found.items()))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ struct ForwardRun {
   RunReport report;
 };
 
+/// A batch of calls that are timed together is not longer than this and a call more; gpu/python/attest.py has it too.
+inline constexpr double longest_batch_seconds = 1;
+
 /// What a call takes, measured some times.
 struct CallTimes {
   std::vector<double> seconds;

@@ -3,7 +3,8 @@
 #
 #   attest_folder(NAME SOURCES a.cpp ... LINKS attest::problem ... [PRIVATE_LINKS fmt::fmt ...])
 #
-# defines attest_NAME (alias attest::NAME), static, or an interface library where there are no sources.
+# defines attest_NAME (alias attest::NAME), static, or an interface library where there are no sources. Where
+# ATTEST_ON_GPU is set, what links it by name runs on a GPU: attest_test() gives such a program the label `gpu`.
 function(attest_folder NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   set(target attest_${NAME})
@@ -16,7 +17,7 @@ function(attest_folder NAME)
     set(scope INTERFACE)
   endif()
   add_library(attest::${NAME} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME} ATTEST_ON_GPU "${ATTEST_ON_GPU}")
   target_compile_features(${target} ${scope} cxx_std_20)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
                                                 $<INSTALL_INTERFACE:include>)

@@ -32,6 +32,10 @@ struct StepWork {
   double seconds;      // that the step may take
 };
 
+/// GoogleTest's programs that `tests` runs, in this order: those to which CMake gives the label `gpu`. None where the
+/// tests were not configured.
+std::vector<std::string> gpu_test_programs();
+
 Part doctor_step(const StepWork& work);
 Part tests_step(const StepWork& work);
 Part time_step(const StepWork& work);

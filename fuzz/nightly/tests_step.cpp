@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 
@@ -12,7 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view programs[] = {"ptx_tests", "device_tests", "sm80_tests", "reference64_tests"};
+#ifndef ATTEST_GPU_TESTS  // by tests/CMakeLists.txt
+#define ATTEST_GPU_TESTS ""
+#endif
 
 // The test that a line of GoogleTest's output is about: "[  FAILED  ] Suite.Case (3 ms)".
 std::string test_of(const std::string& line) {
@@ -58,25 +61,36 @@ void read_tests_output(const std::string& program, const std::string& path, cons
                                 ended.out_of_time ? ", out of time" : "");
 }
 
+std::vector<std::string> gpu_test_programs() {
+  std::vector<std::string> programs;
+  std::istringstream names(ATTEST_GPU_TESTS);
+  for (std::string name; std::getline(names, name, ',');) programs.push_back(name);
+  return programs;
+}
+
 Part tests_step(const StepWork& work) {
   if (!work.facts.no_gpu.empty()) return skipped("tests", work.facts.no_gpu);
   Part part;
   part.step.name = "tests";
-  std::vector<std::string_view> here;
   const fs::path folder = folder_of(work.options);
-  for (const std::string_view program : programs) {
+  std::vector<std::string> here, missing;
+  for (const std::string& program : gpu_test_programs()) {
     std::error_code error;
-    if (fs::is_regular_file(folder / program, error))
-      here.push_back(program);
-    else
-      part.checks.push_back(
-          {fmt::format("tests/{}", program), CheckState::skipped, fmt::format("not in '{}'", folder.string()), ""});
+    (fs::is_regular_file(folder / program, error) ? here : missing).push_back(program);
   }
-  if (here.empty()) return skipped("tests", fmt::format("no GPU tests in '{}'; --tests says where", folder.string()));
-  for (const std::string_view program : here) {
-    const fs::path path = folder / program;
-    read_tests_output(std::string(program), path.string(),
-                      run_until_stopped({path.string()}, work.seconds / static_cast<double>(here.size())), part);
+  if (here.empty())
+    part = skipped("tests", fmt::format("no GPU tests in '{}'; --tests says where", folder.string()));
+  else if (!missing.empty())
+    part.step.note = fmt::format("not there: {}", fmt::join(missing, ", "));
+  for (const std::string& program : missing)
+    part.checks.push_back(
+        {fmt::format("tests/{}", program), CheckState::skipped, fmt::format("not in '{}'", folder.string()), ""});
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < here.size(); ++i) {  // what one leaves of its time is for those after it
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    const double seconds = std::max(0.0, work.seconds - taken.count()) / static_cast<double>(here.size() - i);
+    const std::string path = (folder / here[i]).string();
+    read_tests_output(here[i], path, run_until_stopped({path}, seconds), part);
   }
   return part;
 }

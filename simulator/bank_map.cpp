@@ -12,28 +12,6 @@ namespace {
 
 using Kind = SharedAccess::Kind;
 
-std::string_view name_of(Kind kind) {
-  switch (kind) {
-    case Kind::fill_async:
-      return "fill (cp.async)";
-    case Kind::fill_sync:
-      return "fill (st.shared)";
-    case Kind::load_matrix:
-      return "fragments (ldmatrix)";
-    case Kind::load_word:
-      return "fragments (ld.shared)";
-    case Kind::stage:
-      return "O staged (st.shared)";
-    case Kind::load_staged:
-      return "O read back (ld.shared)";
-    case Kind::fill_bulk:
-      return "fill (TMA, not in the total)";
-    case Kind::multiply:
-      return "operands (wgmma)";
-  }
-  return "other";
-}
-
 /// Where bytes of that kind go: into shared memory from outside, from registers, or out of it.
 double SharedTraffic::*direction_of(Kind kind) {
   switch (kind) {
@@ -141,12 +119,9 @@ BankMap bank_map(const Case& c, const KernelPlan& plan, bool swizzled) {
   for (const Operand x : {Operand::q, Operand::k, Operand::v})
     map.tiles.push_back(tile_banks(asked, x, reads.of[static_cast<std::size_t>(x)]));
   const Counts counts = count_case(c, asked);
-  for (std::size_t k = 0; k < counts.wavefronts_by_kind.size(); ++k) {
-    if (counts.wavefronts_by_kind[k] == 0) continue;
-    const auto kind = static_cast<Kind>(k);
-    map.kinds.push_back({name_of(kind), counts.wavefronts_by_kind[k], counts.ideal_by_kind[k]});
-    map.traffic.*direction_of(kind) += 128.0 * static_cast<double>(counts.ideal_by_kind[k]);
-  }
+  map.kinds = wavefronts_by_access(counts);
+  for (std::size_t k = 0; k < counts.ideal_by_kind.size(); ++k)
+    map.traffic.*direction_of(static_cast<Kind>(k)) += 128.0 * static_cast<double>(counts.ideal_by_kind[k]);
   return map;
 }
 

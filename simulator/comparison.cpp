@@ -41,6 +41,13 @@ constexpr std::string_view spill = "registers: estimated spill, or the plan's ow
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 
+/// Local memory of the three kernels, stored once and loaded once.
+constexpr auto local = [](const UnfusedCost& u) -> Value {
+  double bytes = 0;
+  for (const UnfusedKernel& step : u.steps) bytes += step.local_bytes;
+  return bytes;
+};
+
 constexpr Figure figures[] = {
     {"dram_read_bytes", "B", "dram__bytes_read.sum", total, traffic,
      [](const R& r) -> Value { return r.dram_read_bytes; },
@@ -66,9 +73,10 @@ constexpr Figure figures[] = {
     {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,
      [](const R& r) -> Value { return r.spill_store_bytes / 128; }, nullptr},
     {"spill_store_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", sectors, spill,
-     [](const R& r) -> Value { return r.spill_store_bytes; }, nullptr},
+     [](const R& r) -> Value { return r.spill_store_bytes; }, local},
     {"spill_load_instructions", "", "smsp__inst_executed_op_local_ld.sum", total, "", nullptr, nullptr},
-    {"spill_load_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", sectors, "", nullptr, nullptr},
+    {"spill_load_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", sectors, spill,
+     [](const R& r) -> Value { return r.spill_load_bytes; }, local},
     {"tensor_percent", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", longest, time,
      [](const R& r) -> Value { return percent_of(r.utilisation, "tensor"); }, nullptr},
     {"exp_instructions", "", "sm__inst_executed_pipe_xu.sum", total,

@@ -13,10 +13,15 @@
 namespace attest {
 namespace {
 
-/// A row of the file: what ptxas says, and the words that a thread stores, by place (spill_places.py).
+/// Words that a thread stores or loads, by place (spill_places.py).
+struct Words {
+  int once, masked, whole, rescale, alibi;
+};
+
+/// A row of the file: what ptxas says, and those words.
 struct Compiled {
   int arch, tile, kind, registers;
-  int once, whole, rescale, alibi;
+  Words stored, loaded;
   std::string plan;
 };
 
@@ -37,8 +42,12 @@ std::vector<Compiled> read_compiled() {
       return cells.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
     };
     const auto number = [&](std::string_view name) { return std::atoi(cell(name).c_str()); };
-    rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("once_stored"),
-                    number("whole_stored"), number("rescale_stored"), number("alibi_stored"), cell("plan")});
+    const auto words = [&](const std::string& done) {
+      return Words{number("once_" + done), number("masked_" + done), number("whole_" + done), number("rescale_" + done),
+                   number("alibi_" + done)};
+    };
+    rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), words("stored"),
+                    words("loaded"), cell("plan")});
   }
   return rows;
 }
@@ -49,23 +58,45 @@ int architecture_of(const DeviceSpec& device) {
   return compute_capability / 10 == 9 ? 90 : compute_capability / 10 == 8 ? 80 : 0;
 }
 
+const std::vector<Compiled>& compiled_kernels() {
+  static const std::vector<Compiled> rows = read_compiled();
+  return rows;
+}
+
+/// Whether gpu/sm80 launches that kernel, or an ablation of it, for a case, and the plan has its tiles.
+bool is_launched(const Compiled& row, const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  const Sm80Choice kernel = sm80_choice(c);
+  const KernelPlan shape = sm80_plan(kernel.tile);
+  return plan.element_bytes == 2 && plan.tile_m == shape.tile_m && plan.tile_n == shape.tile_n &&
+         plan.num_warps == shape.num_warps && plan.stages == shape.stages && row.arch == architecture_of(device) &&
+         row.tile == static_cast<int>(kernel.tile) && row.kind == static_cast<int>(kernel.kind);
+}
+
+KernelPlan with_words_of(const Compiled& row, KernelPlan plan, const Case& c) {
+  plan.known_registers = row.registers;
+  plan.spill_words_per_key_tile = row.stored.whole + (c.problem.alibi ? row.stored.alibi : 0);
+  plan.spill_words_per_cta = row.stored.once + row.stored.rescale;  // O is rescaled in the first tile, and seldom after
+  return plan;
+}
+
 }  // namespace
 
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device) {
-  static const std::vector<Compiled> rows = read_compiled();
-  const Sm80Choice kernel = sm80_choice(c);
-  const KernelPlan shape = sm80_plan(kernel.tile);
-  const bool as_compiled = plan.element_bytes == 2 && plan.tile_m == shape.tile_m && plan.tile_n == shape.tile_n &&
-                           plan.num_warps == shape.num_warps && plan.stages == shape.stages;
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Compiled& r) {
-    return r.plan == name && r.arch == architecture_of(device) && r.tile == static_cast<int>(kernel.tile) &&
-           r.kind == static_cast<int>(kernel.kind);
-  });
-  if (!as_compiled || row == rows.end()) return plan;
-  plan.known_registers = row->registers;
-  plan.spill_words_per_key_tile = row->whole + (c.problem.alibi ? row->alibi : 0);
-  plan.spill_words_per_cta = row->once + row->rescale;  // O is rescaled in the first tile, and seldom after it
+  for (const Compiled& row : compiled_kernels())
+    if (row.plan == name && is_launched(row, plan, c, device)) return with_words_of(row, plan, c);
   return plan;
+}
+
+std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
+                                         const DeviceSpec& device) {
+  std::optional<SpillLoads> loads;
+  for (const Compiled& row : compiled_kernels()) {
+    if ((loads && row.plan != name) || !is_launched(row, plan, c, device) || plan != with_words_of(row, plan, c))
+      continue;
+    loads = {row.loaded.whole + (c.problem.alibi ? row.loaded.alibi : 0), row.loaded.masked,
+             row.loaded.once + row.loaded.rescale};
+  }
+  return loads;
 }
 
 }  // namespace attest

@@ -1,10 +1,12 @@
 // What a compiler made of gpu/sm80's kernels: simulator/measured/registers_gpu_sm80.csv, which travels in the program.
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
 #include "attest/simulator/device.h"
+#include "attest/simulator/registers.h"
 
 namespace attest {
 
@@ -13,5 +15,10 @@ namespace attest {
 /// rescaled O among them. Masked tiles are taken for whole ones. Unchanged where the plan is another one (made smaller
 /// for the device, 32-bit or 8-bit inputs, somebody else's) or the device's architecture was not compiled for.
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
+
+/// The words that the compiled kernel loads whose registers and spill `plan` has: the one that `name` names, or any of
+/// its tiles. None where there is none.
+std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
+                                         const DeviceSpec& device);
 
 }  // namespace attest

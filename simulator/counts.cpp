@@ -66,6 +66,7 @@ struct CountingSink {
   SharedAccess copy{};            // whose global side comes next
   std::set<std::int64_t> read{};  // sectors, of narrow reads
   int last_copy = 0;              // its wavefronts by its places in shared memory; 0: there is none
+  int last_ideal = 0;             // of the last access
 
   void shared(const SharedAccess& a) {
     const int n = wavefronts(a), ideal = ideal_wavefronts(a);
@@ -74,6 +75,8 @@ struct CountingSink {
     counts.smem_wavefronts_ideal += bulk ? 0 : ideal;
     counts.wavefronts_by_kind[static_cast<std::size_t>(a.kind)] += n;
     counts.ideal_by_kind[static_cast<std::size_t>(a.kind)] += ideal;
+    last_ideal = ideal;
+    see_ways(a.kind, n);
     last_copy = a.kind == SharedAccess::Kind::fill_async ? n : 0;
     if (last_copy != 0) copy = a;
     counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
@@ -86,9 +89,14 @@ struct CountingSink {
     if (!a.write && a.bytes < 16) cost.sectors = unread_sectors(a);
     counts.global_sectors[x] += cost.sectors;
     const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
+    if (last_copy != 0) see_ways(copy.kind, cost.wavefronts);
     counts.smem_wavefronts += more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     last_copy = 0;
+  }
+  void see_ways(SharedAccess::Kind kind, int wavefronts) {
+    std::int64_t& most = counts.ways_by_kind[static_cast<std::size_t>(kind)];
+    if (last_ideal > 0) most = std::max<std::int64_t>(most, (wavefronts + last_ideal - 1) / last_ideal);
   }
   int unread_sectors(const GlobalAccess& a) {
     int n = 0;
@@ -143,6 +151,8 @@ Counts& Counts::operator+=(const Counts& other) {
   smem_wavefronts_ideal += other.smem_wavefronts_ideal;
   add(wavefronts_by_kind, other.wavefronts_by_kind);
   add(ideal_by_kind, other.ideal_by_kind);
+  for (std::size_t k = 0; k < ways_by_kind.size(); ++k)
+    ways_by_kind[k] = std::max(ways_by_kind[k], other.ways_by_kind[k]);
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
   lse_bytes += other.lse_bytes;
@@ -175,6 +185,30 @@ Counts operator*(Counts counts, std::int64_t times) {
   counts.key_tiles *= times;
   counts.masked_key_tiles *= times;
   return counts;
+}
+
+std::vector<AccessWavefronts> wavefronts_by_access(const Counts& counts) {
+  using Kind = SharedAccess::Kind;
+  constexpr struct {
+    Kind kind;
+    std::string_view use, instruction;
+  } names[] = {{Kind::fill_async, "fill", "cp.async"},
+               {Kind::fill_sync, "fill", "st.shared"},
+               {Kind::load_matrix, "fragments", "ldmatrix"},
+               {Kind::load_word, "fragments", "ld.shared"},
+               {Kind::stage, "O staged", "st.shared"},
+               {Kind::load_staged, "O read back", "ld.shared"},
+               {Kind::fill_bulk, "fill", "TMA"},
+               {Kind::multiply, "operands", "wgmma"}};
+  static_assert(std::size(names) == SharedAccess::num_kinds);
+  std::vector<AccessWavefronts> result;
+  for (const auto& name : names) {
+    const auto k = static_cast<std::size_t>(name.kind);
+    if (counts.wavefronts_by_kind[k] != 0)
+      result.push_back({name.use, name.instruction, counts.wavefronts_by_kind[k], counts.ideal_by_kind[k],
+                        counts.ways_by_kind[k], name.kind != Kind::fill_bulk});
+  }
+  return result;
 }
 
 const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {

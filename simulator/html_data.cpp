@@ -65,9 +65,7 @@ Json banks_json(const BankMap& map) {
     tiles.push_back(
         {{"operand", to_string(tile.operand)}, {"ways", tile.ways}, {"lanes", lanes}, {"rows", tile.first_banks}});
   }
-  Json& kinds = json["kinds"] = Json::array();
-  for (const KindWavefronts& kind : map.kinds)
-    kinds.push_back({{"kind", kind.kind}, {"wavefronts", kind.wavefronts}, {"ideal", kind.ideal}});
+  json["accesses"] = to_json(map.kinds);
   return json;
 }
 

@@ -150,6 +150,8 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
     r.spill_words = plan.spill_words_per_key_tile;
     r.parked_words = plan.spill_words_per_cta;
   }
+  const int of_tile = r.spill_words + (r.known ? 0 : r.parked_words);
+  r.loads = {of_tile, of_tile, r.known ? r.parked_words : 0};
   return r;
 }
 

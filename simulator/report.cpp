@@ -172,6 +172,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.device = device;
 
   r.registers = estimate_registers(plan, device);
+  r.registers.loads = compiled_loads(plan, plan_name, c, device).value_or(r.registers.loads);
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
   r.spill_bytes_per_thread = 4 * r.registers.spill_words;
@@ -195,13 +196,18 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto by = [&](Operand x) {
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
-  const double spill = 4.0 * 32 * plan.num_warps *  // producers spill nothing
-                       (static_cast<double>(spilling.spill_words_per_key_tile) * static_cast<double>(r.walk.key_tiles) +
-                        static_cast<double>(spilling.spill_words_per_cta) * static_cast<double>(r.walk.ctas_with_rows));
-  r.spill_store_bytes = spill;
+  const auto spilled_bytes = [&](int words, std::int64_t times) {
+    return 4.0 * 32 * plan.num_warps * words * static_cast<double>(times);  // producers spill nothing
+  };
+  r.spill_store_bytes = spilled_bytes(spilling.spill_words_per_key_tile, r.walk.key_tiles) +
+                        spilled_bytes(spilling.spill_words_per_cta, r.walk.ctas_with_rows);
+  const SpillLoads& loads = r.registers.loads;
+  r.spill_load_bytes = spilled_bytes(loads.whole, r.walk.key_tiles - counts.masked_key_tiles) +
+                       spilled_bytes(loads.masked, counts.masked_key_tiles) +
+                       spilled_bytes(loads.once, r.walk.ctas_with_rows);
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
                     r.walk.bias_read_bytes + r.walk.partial_bytes;
-  r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + spill;
+  r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;
   if (plan.num_splits > 1) {
     r.kernels = 2;
     // combine() has a warp a row, which stores one word of LSE
@@ -221,6 +227,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
   r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);
   r.smem_wavefronts_ideal = static_cast<double>(counts.smem_wavefronts_ideal);
+  r.smem_accesses = wavefronts_by_access(counts);
   r.exp_count = static_cast<double>(counts.exponentials);
   r.flops = flops_of_pairs(p, visible_pairs(p));
   r.flops_unmasked = flops_of_pairs(p, all_pairs(p));

@@ -26,6 +26,8 @@ constexpr ReportFigure figures[] = {
     {"smem_bytes_per_cta", [](const R& r) { return double(r.smem_bytes_per_cta); }},
     {"registers_per_thread", [](const R& r) { return double(r.registers_per_thread); }},
     {"spill_bytes_per_thread", [](const R& r) { return double(r.spill_bytes_per_thread); }},
+    {"spill_store_bytes", [](const R& r) { return r.spill_store_bytes; }},
+    {"spill_load_bytes", [](const R& r) { return r.spill_load_bytes; }},
     {"ctas_per_sm", [](const R& r) { return double(r.ctas_per_sm); }},
     {"flops", [](const R& r) { return r.flops; }},
     {"flops_executed", [](const R& r) { return r.flops_executed; }},

@@ -47,6 +47,18 @@ Json buffers_json(const SimulationReport& r) {
 
 }  // namespace
 
+Json to_json(const std::vector<AccessWavefronts>& accesses) {
+  Json json = Json::array();
+  for (const AccessWavefronts& a : accesses)
+    json.push_back({{"use", a.use},
+                    {"instruction", a.instruction},
+                    {"wavefronts", a.wavefronts},
+                    {"wavefronts_ideal", a.ideal},
+                    {"ways", a.ways},
+                    {"in_smem_wavefronts", a.in_total}});
+  return json;
+}
+
 Json to_json(const SimulationReport& r) {
   Json json;
   json["schema"] = "attest/predict/1";
@@ -62,11 +74,13 @@ Json to_json(const SimulationReport& r) {
   json["l2_read_bytes"] = whole(r.l2_read_bytes);
   json["smem_wavefronts"] = whole(r.smem_wavefronts);
   json["smem_wavefronts_ideal"] = whole(r.smem_wavefronts_ideal);
+  json["smem_accesses"] = to_json(r.smem_accesses);
   json["smem_bytes_per_cta"] = r.smem_bytes_per_cta;
   json["registers_per_thread"] = r.registers_per_thread;
   json["spill_bytes_per_thread"] = r.spill_bytes_per_thread;
   json["parked_bytes_per_thread"] = r.parked_bytes_per_thread;
   json["spill_store_bytes"] = whole(r.spill_store_bytes);
+  json["spill_load_bytes"] = whole(r.spill_load_bytes);
   json["ctas_per_sm"] = r.ctas_per_sm;
   json["cycles"] = whole(r.cycles);
   json["time_us"] = r.time_us;

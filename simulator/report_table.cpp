@@ -28,6 +28,16 @@ std::string utilisation_line(const SimulationReport& r) {
   return line;
 }
 
+/// How far from the ideal, and the kind of access with the worst conflict.
+std::string conflicts(const SimulationReport& r) {
+  if (r.smem_wavefronts == r.smem_wavefronts_ideal) return "no bank conflicts";
+  const auto worst = std::max_element(r.smem_accesses.begin(), r.smem_accesses.end(),
+                                      [](auto& a, auto& b) { return a.ways < b.ways; });
+  return fmt::format("{:.3f} times the ideal, up to {}-way: {} ({})",
+                     r.smem_wavefronts / std::max(1.0, r.smem_wavefronts_ideal), worst->ways, worst->use,
+                     worst->instruction);
+}
+
 std::string spill_words(const SimulationReport& r) {
   const std::string each = bytes(r.spill_bytes_per_thread) + " spilled";
   const std::string consumers =
@@ -59,11 +69,13 @@ std::string to_table(const SimulationReport& r) {
         fmt::format("{} less than unfused; compulsory {}", percent(r.hbm_reduction_vs_unfused),
                     bytes(r.compulsory_bytes)));
   t.row("L2 to SMs", bytes(r.l2_read_bytes), "", fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));
-  t.row("SMs to L2", bytes(r.sm_write_bytes), "", r.spill_store_bytes == 0 ? "" : "spill included");
+  t.row("SMs to L2", bytes(r.sm_write_bytes), "",
+        r.spill_store_bytes + r.spill_load_bytes == 0
+            ? ""
+            : fmt::format("{} of spill included; {} of it loaded from L1", bytes(r.spill_store_bytes),
+                          bytes(r.spill_load_bytes)));
   t.row("shared memory", scaled(r.smem_wavefronts, 1000, {"waves", "kwaves", "Mwaves", "Gwaves", "Twaves"}), "",
-        r.smem_wavefronts == r.smem_wavefronts_ideal
-            ? "no bank conflicts"
-            : fmt::format("{:.3f} times the ideal", r.smem_wavefronts / std::max(1.0, r.smem_wavefronts_ideal)));
+        conflicts(r));
   t.row("arithmetic", flops(r.flops_executed), flops(u.flops),
         fmt::format("{} needed behind the mask", flops(r.flops)));
   t.row("kernels", fmt::format("{}", r.kernels), fmt::format("{}", UnfusedCost::kernels));

@@ -51,11 +51,12 @@ function drawBanks() {
 
 function drawKinds(maps, planned, how) {
   const table = section("banks").select("table");
-  const of = (map, kind) => map.kinds.find((k) => k.kind === kind) || { wavefronts: 0, ideal: 0 };
-  const kinds = d3.set(d3.merge(maps.map((map) => map.kinds.map((k) => k.kind)))).values();
+  const name = (a) => `${a.use} (${a.instruction}${a.in_smem_wavefronts ? "" : ", not in the total"})`;
+  const of = (map, kind) => map.accesses.find((a) => name(a) === kind) || { wavefronts: 0, wavefronts_ideal: 0, ways: 1 };
+  const kinds = d3.set(d3.merge(maps.map((map) => map.accesses.map(name)))).values();
   if (kinds.length === 0) return;
   const head = table.append("thead").append("tr");
-  head.append("th").text("wavefronts of the whole case; × the least possible");
+  head.append("th").text("wavefronts of the whole case; × the least possible; the worst conflict of an instruction");
   maps.forEach((map) => head.append("th").attr("class", "number").text(how(map) + (map === planned ? " (this plan)" : "")));
   const cell = (row, text) => row.append("td").attr("class", "number").text(text);
   const body = table.append("tbody");
@@ -64,7 +65,8 @@ function drawKinds(maps, planned, how) {
     row.append("td").text(kind);
     maps.forEach((map) => {
       const k = of(map, kind);
-      cell(row, count(k.wavefronts) + (k.wavefronts === k.ideal ? "" : ` (× ${brief((k.wavefronts / Math.max(1, k.ideal)).toFixed(2) + ")")}`));
+      cell(row, count(k.wavefronts) + (k.wavefronts === k.wavefronts_ideal ? "" :
+        ` (× ${brief((k.wavefronts / Math.max(1, k.wavefronts_ideal)).toFixed(2) + ", ")}${k.ways}-way)`));
     });
   });
 }

@@ -16,6 +16,8 @@ const figures = [
   ["registers_per_thread", "registers a thread", grouped, "accumulators of O and S, fragments of Q, row state, and what a compiler keeps beside them, up to the limit; or the plan's own figure"],
   ["spill_bytes_per_thread", "spilled a thread and key tile", bytes, "what a compiler cannot do without, beyond the limit; or the plan's own figure"],
   ["parked_bytes_per_thread", "parked a thread, once a CTA", bytes, "what a compiler stores before the key tiles and loads in each of them; or the plan's own figure"],
+  ["spill_store_bytes", "spill stored", bytes, "4 bytes a thread for each word stored in a key tile or once a CTA; in SMs to L2, since L1 writes through"],
+  ["spill_load_bytes", "spill loaded", bytes, "4 bytes a thread for each word loaded in a key tile, whole or masked, or once a CTA, from L1; what misses it is not modelled"],
   ["ctas_per_sm", "CTAs an SM", grouped, "the least that registers, shared memory, warps and CTAs allow"],
   ["flops", "arithmetic needed", (x) => count(x, "FLOP"), "2 × (headdim + headdim_v) × pairs that the mask leaves"],
   ["flops_unmasked", "of the whole rectangle", (x) => count(x, "FLOP"), "2 × (headdim + headdim_v) × batch × heads × seqlen_q × seqlen_k"],

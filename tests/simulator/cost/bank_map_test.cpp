@@ -88,7 +88,7 @@ TEST(BankMap, KindsAreTheWavefrontsOfTheWholeCase) {
       const Counts counts = count_case(c, asked);
       std::int64_t wavefronts = 0, ideal = 0;
       const BankMap map = bank_map(c, plan, swizzled);
-      for (const KindWavefronts& kind : map.kinds) wavefronts += kind.wavefronts, ideal += kind.ideal;
+      for (const AccessWavefronts& kind : map.kinds) wavefronts += kind.wavefronts, ideal += kind.ideal;
       EXPECT_EQ(wavefronts, counts.smem_wavefronts);
       EXPECT_EQ(ideal, counts.smem_wavefronts_ideal);
       EXPECT_EQ(map.traffic.fill_bytes + map.traffic.read_bytes + map.traffic.write_bytes,

@@ -46,6 +46,25 @@ TEST(CompiledRegisters, WordsOfABranchAreThoseOfCasesThatTakeIt) {
   EXPECT_EQ(with.spill_words_per_cta, without.spill_words_per_cta);
 }
 
+// A causal call's loads, to the byte: 9 words in each whole key tile, 13 in a masked one and 4 a CTA, as the panel has
+// them. A plan that is somebody else's loads what it stores.
+TEST(CompiledRegisters, LoadsAreThoseOfTheKernelThatStoresSo) {
+  const DeviceSpec device = load_device("h200");
+  Case c = d128();
+  c.problem.batch = 4, c.problem.nheads = c.problem.nheads_k = 16, c.problem.seqlen_q = c.problem.seqlen_k = 4096;
+  c.problem.causal = Causal::bottom_right;
+  KernelPlan plan = plan_named("attest", c, device);
+  EXPECT_EQ(simulate(c, plan, device).spill_load_bytes, 324009984);
+  EXPECT_EQ(simulate(c, plan, device, "attest").spill_load_bytes, 324009984);
+  plan.spill_words_per_cta = 5, plan.spill_words_per_key_tile = 2;
+  const SimulationReport other = simulate(c, plan, device, "attest");
+  EXPECT_EQ(other.spill_load_bytes, other.spill_store_bytes);
+  plan.known_registers = plan.spill_words_per_cta = plan.spill_words_per_key_tile = 0;
+  const SimulationReport estimated = simulate(c, plan, device, "attest");
+  EXPECT_GT(estimated.registers.parked_words, 0);
+  EXPECT_EQ(estimated.registers.loads.masked, estimated.registers.parked_words + estimated.registers.spill_words);
+}
+
 TEST(CompiledRegisters, OtherKernelsAreLeftAlone) {
   Case wide = d128();
   wide.problem.dtype = Dtype::fp32;

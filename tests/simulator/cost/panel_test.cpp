@@ -51,10 +51,9 @@ constexpr double any = 1e9;
 
 // At the SM 0.2 is wanted of every call too; short ones read 0.3% of code besides.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},
-    {"sm_read_bytes", 0.2, 0.4, 0.999},   {"sm_write_bytes", 0.2, 0.2, 1},
-    {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.998},
-    {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.997},
+    {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
+    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.998},
+    {"spill_load_bytes", 10, 10, 0.994}, {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.997},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -66,7 +65,7 @@ struct Beyond {
 };
 
 constexpr const char *behind_p0 = "copies under @P0, which the counter does not see",
-                     *branch = "stores under a branch outside the loops",
+                     *branch = "stores under a branch outside the loops", *loads = "loads under a branch",
                      *early = "CTAs without rows store 4 of the 17 words before they end",
                      *alibi = "under a causal mask ALiBi's near keys rescale O in tile after tile",
                      *its_loads = "loads that miss L1 are not in the model",
@@ -94,6 +93,9 @@ constexpr Beyond beyond[] = {
     {"forced spill", "sm_write_bytes", 0.7, 3.4, "masked tiles store 21 words fewer than whole ones"},
     {"lengths", "spill_store_bytes", 9.3, 18.7, early},
     {"scores", "spill_store_bytes", 8.5, 23.3, alibi},
+    {"window", "spill_load_bytes", 11.0, 17.7, loads},
+    {"headdim", "spill_load_bytes", 22.6, 41.7, loads},
+    {"scores", "spill_load_bytes", 28.0, 31.3, loads},
     {"long", "l2_read_bytes", 6.3, 9.8, "CTAs out of step by more than a request is under way merge less"},
     {"heads", "l2_read_bytes", 6.4, 11.5, "as long"},
     {"headdim", "l2_read_bytes", 27.3, 159.3, "129 by 2 bytes, which takes its time from L2: how far CTAs drift"},

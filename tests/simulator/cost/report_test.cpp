@@ -75,6 +75,32 @@ TEST(Report, Llama3OnH100) {
   }
 }
 
+// Each kind of access with its conflicts: rows as they are meet eight at a time at headdim 128, whoever reads them.
+TEST(Report, WavefrontsByAccessAddUpAndNameTheirConflicts) {
+  const DeviceSpec device = load_device("h100");
+  for (const char* name : {"attest", "fa3"})
+    for (const bool swizzled : {true, false}) {
+      SCOPED_TRACE(testing::Message() << name << (swizzled ? ", swizzled" : ""));
+      KernelPlan plan = plan_named(name, llama(), device);
+      plan.swizzled = swizzled;
+      const auto json = to_json(simulate(llama(), plan, device));
+      double wavefronts = 0, ideal = 0;
+      std::int64_t fragments = 0;
+      for (const auto& access : json["smem_accesses"]) {
+        if (access["instruction"] == "ldmatrix" || access["instruction"] == "wgmma") fragments = access["ways"];
+        EXPECT_TRUE(!swizzled || access["wavefronts"] == access["wavefronts_ideal"]) << access;
+        EXPECT_EQ(access["ways"] == 1, access["wavefronts"] == access["wavefronts_ideal"]) << access;
+        EXPECT_EQ(access["in_smem_wavefronts"], access["instruction"] != "TMA");
+        if (!access["in_smem_wavefronts"].get<bool>()) continue;
+        wavefronts += access["wavefronts"].get<double>();
+        ideal += access["wavefronts_ideal"].get<double>();
+      }
+      EXPECT_EQ(fragments, swizzled ? 1 : 8);
+      EXPECT_EQ(json["smem_wavefronts"], wavefronts);
+      EXPECT_EQ(json["smem_wavefronts_ideal"], ideal);
+    }
+}
+
 TEST(Report, TheTableNamesWhatAReaderLooksFor) {
   const DeviceSpec device = load_device("h100");
   const std::string table = to_table(simulate(llama(), plan_named("attest", llama(), device), device, "attest"));

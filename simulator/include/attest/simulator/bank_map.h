@@ -2,12 +2,11 @@
 // access, with and without the swizzle.
 #pragma once
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
-#include "attest/simulator/expand.h"
+#include "attest/simulator/counts.h"
 
 namespace attest {
 
@@ -26,11 +25,6 @@ struct TileBanks {
   std::vector<int> first_banks;
 };
 
-struct KindWavefronts {
-  std::string_view kind;
-  std::int64_t wavefronts = 0, ideal = 0;  // of the whole case
-};
-
 /// Bytes between shared memory and registers, 128 for each wavefront without conflicts, and into it from L2.
 struct SharedTraffic {
   double fill_bytes = 0, read_bytes = 0, write_bytes = 0;
@@ -38,8 +32,8 @@ struct SharedTraffic {
 
 struct BankMap {
   bool swizzled = true;
-  std::vector<TileBanks> tiles;       // Q, K, V
-  std::vector<KindWavefronts> kinds;  // those that occur
+  std::vector<TileBanks> tiles;         // Q, K, V
+  std::vector<AccessWavefronts> kinds;  // those that occur, of the whole case
   SharedTraffic traffic;
 };
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "attest/simulator/expand_bulk.h"
 
@@ -35,6 +37,8 @@ struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
   // Index: SharedAccess::Kind. The totals leave TMA's out, as the hardware's counter does.
   std::array<std::int64_t, SharedAccess::num_kinds> wavefronts_by_kind{}, ideal_by_kind{};
+  // the most wavefronts of one warp instruction for each that it would take without conflicts: n of an n-way conflict
+  std::array<std::int64_t, SharedAccess::num_kinds> ways_by_kind{};
   std::array<std::int64_t, 4> global_bytes{};  // by operand: bytes asked for (Q, K, V) or written (O)
   // Of 32 bytes, that each warp instruction asks for; what is read below 16 bytes comes through L1, a sector once a
   // step.
@@ -51,6 +55,15 @@ struct Counts {
   friend Counts operator*(Counts counts, std::int64_t times);
   friend bool operator==(const Counts&, const Counts&) = default;
 };
+
+/// Shared-memory wavefronts of one kind of access.
+struct AccessWavefronts {
+  std::string_view use, instruction;  // "fill", "cp.async"
+  std::int64_t wavefronts = 0, ideal = 0, ways = 1;
+  bool in_total = true;  // TMA's are not, nor in the hardware's counter
+};
+/// Of each kind that occurs, in the order of SharedAccess::Kind.
+std::vector<AccessWavefronts> wavefronts_by_access(const Counts& counts);
 
 /// Where tensors lie, as far as sectors depend on it. By operand.
 struct GlobalLayout {

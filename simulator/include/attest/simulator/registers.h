@@ -10,6 +10,11 @@ struct LaunchBounds {
   int min_ctas_per_sm = 1;  // they share an SM's registers
 };
 
+/// Words that a thread loads from local memory: in a key tile that is whole or masked, and once a CTA.
+struct SpillLoads {
+  int whole = 0, masked = 0, once = 0;
+};
+
 /// Registers that a plan's forward needs, by what they hold. 32-bit words a thread.
 struct RegisterEstimate {
   int output = 0;         // accumulators of O
@@ -26,6 +31,8 @@ struct RegisterEstimate {
   int stack_words = 0;           // a thread's local memory
   int spill_words = 0;           // that a thread stores there in each key tile
   int parked_words = 0;          // that it stores there once and loads in each key tile
+  SpillLoads loads;              // what is stored in a key tile once there, and what is parked in each; of a known
+                                 // plan that is not a compiled kernel of ours, what is stored once a CTA once a CTA
   int producer_limit = 0;        // registers that setmaxnreg leaves a producer
   int producer_stack_words = 0;  // of a producer's thread, of which one works
   bool known = false;            // registers and spill are the plan's own data, not estimated

@@ -40,11 +40,13 @@ struct SimulationReport {
   double sm_read_bytes = 0, sm_write_bytes = 0;  // at the SM's side; spill stores are in the writes
   double l2_read_bytes = 0;                      // at L2's side, after requests of neighbours have merged
   double smem_wavefronts = 0, smem_wavefronts_ideal = 0;
-  int smem_bytes_per_cta = 0;  // with what the system reserves
+  std::vector<AccessWavefronts> smem_accesses;  // what they are made of
+  int smem_bytes_per_cta = 0;                   // with what the system reserves
   int registers_per_thread = 0;
   int spill_bytes_per_thread = 0;   // stored in each key tile
   int parked_bytes_per_thread = 0;  // stored once a CTA
-  double spill_store_bytes = 0;     // of sm_write_bytes; the loads hit in L1
+  double spill_store_bytes = 0;     // of sm_write_bytes
+  double spill_load_bytes = 0;      // of L1; what misses it is not modelled and not in sm_read_bytes
   int ctas_per_sm = 0;
   double cycles = 0;
   double time_us = 0;         // cycles at the device's clock; a launch is not in it
@@ -82,6 +84,10 @@ KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& de
 
 /// {"schema": "attest/predict/1", ...}: the contract's names, and the parts they were made of.
 nlohmann::ordered_json to_json(const SimulationReport& report);
+
+/// Of each kind of access to shared memory: its use, its instruction, wavefronts and how many without conflicts, and n
+/// of its worst n-way conflict.
+nlohmann::ordered_json to_json(const std::vector<AccessWavefronts>& accesses);
 
 /// A table for a terminal: fused beside unfused, the bound, and what the answer hangs on.
 std::string to_table(const SimulationReport& report);

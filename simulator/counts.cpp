@@ -260,7 +260,7 @@ Counts Counter::count(const Program& program) {
   const int row0 = program.work.q_tile * plan_.tile_m;
   constexpr int rows_of_sector = 8;
   const int rows = std::clamp(program.work.seqlen_q - row0, 0, plan_.tile_m);
-  total.lse_bytes = std::int64_t{32} * ((rows + rows_of_sector - 1) / rows_of_sector);
+  if (plan_.stores_lse) total.lse_bytes = std::int64_t{32} * ((rows + rows_of_sector - 1) / rows_of_sector);
   return total;
 }
 

@@ -31,8 +31,10 @@ constexpr PlanField fields[] = {
     {"copy_bytes_o", &P::copy_bytes_o, 1, 16, Kind::placed, "likewise O's"},
     {"copy_kind", &P::copy_kind, 0, 0, Kind::compiled, "who fills shared memory; synchronous: through registers"},
     {"matrix_kind", &P::matrix_kind, 0, 0, Kind::compiled, "what multiplies"},
+    {"overlap", &P::overlap, 0, 0, Kind::compiled, "what runs under wgmma's products"},
     {"p_in_smem", &P::p_in_smem, 0, 1, Kind::compiled, "wgmma: P goes through shared memory, not registers"},
-    {"other_smem_bytes", &P::other_smem_bytes, 0, 65536, Kind::placed, "barriers and alignment"},
+    {"other_smem_bytes", &P::other_smem_bytes, 0, 262144, Kind::placed, "barriers, alignment, further buffers"},
+    {"stores_lse", &P::stores_lse, 0, 1, Kind::placed, "false: O alone"},
     {"grid_order", &P::grid_order, 0, 0, Kind::placed, "of CTAs, fastest index first"},
     {"persistence", &P::persistence, 0, 0, Kind::placed, "CTAs that take tile after tile"},
     {"longest_first", &P::longest_first, 0, 1, Kind::placed, "query tiles with the most keys go first"},
@@ -57,6 +59,7 @@ constexpr PlanField fields[] = {
 
 constexpr std::array<std::string_view, 3> copy_kinds = {"cp_async", "synchronous", "tma"};
 constexpr std::array<std::string_view, 2> matrix_kinds = {"mma_sync", "wgmma"};
+constexpr std::array<std::string_view, 2> overlaps = {"within_warpgroup", "between_warpgroups"};
 constexpr std::array<std::string_view, 2> grid_orders = {"tiles_batch_heads", "tiles_heads_batch"};
 constexpr std::array<std::string_view, 3> persistences = {"none", "static_stride", "dynamic"};
 constexpr std::array<std::string_view, 2> key_orders = {"descending", "ascending"};
@@ -64,6 +67,7 @@ constexpr std::array<std::string_view, 2> key_orders = {"descending", "ascending
 struct Words {
   std::span<const std::string_view> operator()(CopyKind P::*) const { return copy_kinds; }
   std::span<const std::string_view> operator()(MatrixKind P::*) const { return matrix_kinds; }
+  std::span<const std::string_view> operator()(Overlap P::*) const { return overlaps; }
   std::span<const std::string_view> operator()(GridOrder P::*) const { return grid_orders; }
   std::span<const std::string_view> operator()(Persistence P::*) const { return persistences; }
   std::span<const std::string_view> operator()(KeyOrder P::*) const { return key_orders; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "copy_time.h"
+#include "turns_time.h"
 
 namespace attest {
 namespace {
@@ -25,6 +26,10 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
 constexpr double softmax_latency = 145 - 60;
 // Storing P costs 4 cycles for 8 columns and a fence (step.csv, 192 x 64 alone).
 constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
+
+bool takes_turns(const KernelPlan& plan) {
+  return plan.matrix_kind == MatrixKind::wgmma && plan.overlap == Overlap::between_warpgroups;
+}
 
 }  // namespace
 
@@ -137,6 +142,7 @@ double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const D
 }  // namespace
 
 double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
   const double warps = ctas * plan.num_warps;
   const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
@@ -166,12 +172,11 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   return high;
 }
 
-namespace {
-
-/// An SM's share of what L2 delivers in a clock.
 double l2_bytes_per_clock(const DeviceSpec& device) {
   return device.l2_bytes_per_second / device.sm_clock_hz / static_cast<double>(device.num_sms);
 }
+
+namespace {
 
 /// Until a CTA's first copy, for that copy, and for its last O to leave.
 double around_cta(const KernelPlan& plan, const DeviceSpec& device) {
@@ -189,6 +194,7 @@ double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceS
   double launch = plan.persistence == Persistence::none ? device.cta_launch_cycles : 0;
   if (plan.producer_warps > 0) {
     if (plan.persistence == Persistence::none) launch += around_cta(plan, device);
+    if (takes_turns(plan)) return launch + turns_time(d, plan, device, 1).begin + d.epilogue;
     const double softmax = d.exp + d.maxima + d.sums + d.packing + d.rescaling + d.fixed;
     return launch + d.tensor + 2 * device.wgmma_latency_cycles + softmax + d.epilogue;
   }

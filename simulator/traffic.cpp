@@ -127,6 +127,7 @@ void Traffic::finish(const Slot& slot) {
     return;
   }
   for_rows(grid_.o, slot.at.batch, slot.at.head, row0, slot.rows, write);
+  if (!plan_.stores_lse) return;
   const std::int64_t lse = grid_.lse_base + 4 * (grid_.lse_row(slot.at.batch, slot.at.head) + row0);
   sampler_.for_lines(lse, lse + 4 * slot.rows, write);
 }

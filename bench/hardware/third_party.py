@@ -12,7 +12,7 @@ import sys
 
 from run import profile
 
-KERNEL_NAMES = {"fa2": "flash_fwd", "fa3": "device_kernel"}
+KERNEL_NAMES = {"fa2": "flash_fwd", "fa3": "device_kernel", "cudnn": "cudnn.*fprop"}
 COLUMNS_OF = pathlib.Path(__file__).parents[2] / "simulator/measured/h200_third_party.csv"
 CASE = ["batch", "nheads", "nheads_k", "seqlen", "headdim", "causal", "layout"]
 

@@ -1,5 +1,5 @@
-// Calls of FlashAttention 2 and 3 on an H200 as hardware counters saw them: the files beside this one, and the cases
-// that they were.
+// Calls of FlashAttention 2 and 3 and of cuDNN on an H200 as hardware counters saw them: the files beside this one, and
+// the cases that they were.
 #pragma once
 #include <fstream>
 #include <map>
@@ -41,6 +41,7 @@ inline std::vector<CountedCall> counted_calls(const std::string& file, std::size
     for (std::size_t i = 0; i < words; ++i) call.kernel += (i == 0 ? "" : " ") + cells.at(i);
     for (std::size_t i = words; i < cells.size(); ++i) call.value[names.at(i)] = std::stod(cells[i]);
     if (call.value.contains("nheads")) call.value.try_emplace("nheads_k", call.at("nheads"));
+    if (call.value.contains("seqlen")) call.value.try_emplace("seqlen_q", call.at("seqlen"));
   }
   return calls;
 }
@@ -52,7 +53,8 @@ inline Case case_of(const CountedCall& call) {
   p.batch = static_cast<std::int64_t>(call.at("batch"));
   p.nheads = static_cast<std::int64_t>(call.at("nheads"));
   p.nheads_k = static_cast<std::int64_t>(call.at("nheads_k"));
-  p.seqlen_q = p.seqlen_k = static_cast<std::int64_t>(call.at("seqlen"));
+  p.seqlen_q = static_cast<std::int64_t>(call.at("seqlen_q"));
+  p.seqlen_k = static_cast<std::int64_t>(call.at("seqlen"));
   p.headdim = p.headdim_v = static_cast<std::int64_t>(call.at("headdim"));
   p.causal = call.at("causal") != 0 ? Causal::bottom_right : Causal::none;
   return c;
@@ -60,7 +62,7 @@ inline Case case_of(const CountedCall& call) {
 
 /// Bytes of O.
 inline double output_bytes(const CountedCall& call) {
-  return call.at("batch") * call.at("nheads") * call.at("seqlen") * call.at("headdim") * 2;
+  return call.at("batch") * call.at("nheads") * call.at("seqlen_q") * call.at("headdim") * 2;
 }
 
 }  // namespace attest

@@ -205,8 +205,9 @@ const BadInput bad_inputs[] = {
      "h100?"},
     {{"predict", "--plan", "fa2x"},
      2,
-     "plan: 'fa2x' is none of attest, fa2, fa3, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill; did you "
-     "mean fa2?"},
+     "plan: 'fa2x' is none of attest, fa2, fa3, cudnn, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill; "
+     "did "
+     "you mean fa2?"},
     {{"fuzz", "--kernel", "gpu"},
      2,
      "kernel: 'gpu' is none of cpu, sm80, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill, unfused, "

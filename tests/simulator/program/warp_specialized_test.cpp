@@ -23,7 +23,7 @@ Problem problem(int headdim, Causal causal, std::int64_t seqlen = 2112) {
   return p;
 }
 
-/// Plans of FA3's kind: its own at several head dimensions, and with other slots, tiles and P elsewhere.
+/// Plans of FA3's kind: its own at several head dimensions, and with other slots, tiles and P elsewhere; and cuDNN's.
 std::vector<std::pair<Problem, KernelPlan>> plans() {
   std::vector<std::pair<Problem, KernelPlan>> result;
   for (const int headdim : {64, 96, 128, 192, 256})
@@ -37,6 +37,7 @@ std::vector<std::pair<Problem, KernelPlan>> plans() {
       plan.tile_m = 64, plan.num_warps = 4, plan.tile_n = 96, plan.stages = 1;
       plan.persistence = plan.persistence == Persistence::dynamic ? Persistence::none : Persistence::dynamic;
       result.emplace_back(p, plan);
+      result.emplace_back(p, cudnn_plan(p, 232448));
     }
   return result;
 }

@@ -20,7 +20,7 @@ struct PlanField {
   enum class Kind : std::uint8_t { compiled, placed, known };
   using Member = std::variant<int KernelPlan::*, std::int64_t KernelPlan::*, bool KernelPlan::*, CopyKind KernelPlan::*,
                               MatrixKind KernelPlan::*, GridOrder KernelPlan::*, Persistence KernelPlan::*,
-                              KeyOrder KernelPlan::*>;
+                              KeyOrder KernelPlan::*, Overlap KernelPlan::*>;
   std::string_view name;
   Member member;
   double low = 0, high = 0;  // of numbers, inclusive

@@ -46,6 +46,9 @@ double cycles_per_cta(const StepDemand& demand, const KernelPlan& plan, const De
 /// and for the last O to leave.
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 
+/// Bytes that L2 delivers to one SM in a clock when all ask for as much.
+double l2_bytes_per_clock(const DeviceSpec& device);
+
 /// How much a key tile's time varies from one to the next, as a fraction, and the device's field that says it.
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device);
 std::string_view step_deviation_field(const KernelPlan& plan);

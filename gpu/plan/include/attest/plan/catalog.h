@@ -185,6 +185,39 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   return plan;
 }
 
+/// cuDNN's forward on Hopper (PyTorch 2.11, cuDNN 9.19), as its name, its launches and Nsight Compute's page of its
+/// instructions, with how often each was executed, have it: a producer warp, two warpgroups of 64 queries that take
+/// turns at exponentials, 128 keys a step from the first on, every O rescaled, a persistent grid that takes tiles from
+/// a counter in the order of queries, heads, batch, under a mask too, with Q in two buffers (one at 256 columns), two
+/// slots each for K and V up to 128 columns, and O staged in 32 KiB of its own. PyTorch asks it for LSE only where
+/// gradients are wanted.
+constexpr KernelPlan cudnn_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
+  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(p.headdim);
+  plan.headdim_v = static_cast<int>(p.headdim_v);
+  plan.element_bytes = bytes_of(p.dtype);
+  int padded = 256;
+  for (const int d : {192, 128, 64})
+    if (largest <= d) padded = d;
+  plan.padded_headdim = plan.padded_headdim_v = padded;
+  plan.tile_m = plan.tile_n = 128;
+  plan.num_warps = 8;
+  plan.producer_warps = 4;
+  plan.stages = padded <= 128 ? 2 : 1;
+  plan.copy_kind = CopyKind::tma;
+  plan.matrix_kind = MatrixKind::wgmma;
+  plan.overlap = Overlap::between_warpgroups;
+  const int second_q = padded <= 192 ? plan.tile_m * padded * plan.element_bytes : 0;
+  plan.other_smem_bytes = 3072 + second_q + (32 << 10);
+  plan.grid_order = GridOrder::tiles_heads_batch;
+  plan.key_order = KeyOrder::ascending;
+  plan.persistence = Persistence::dynamic;
+  plan.stores_lse = false;
+  plan.known_registers = 168;
+  return plan;
+}
+
 /// Whether a tile's copies may be of 16 bytes from rows that follow each other: a lane's offset from the tile's first
 /// row has 32 bits.
 constexpr bool wide_copies(const KernelPlan& plan, Operand x, const TensorRef& t) {
@@ -265,6 +298,8 @@ inline constexpr NamedPlan named_plans[] = {
      [](const Case& c, std::uint32_t max_smem_bytes) { return fa2_plan(c.problem, max_smem_bytes); }},
     {"fa3", "FlashAttention 3 forward on sm_90, from its launch sizes and counters",
      [](const Case& c, std::uint32_t max_smem_bytes) { return fa3_plan(c.problem, max_smem_bytes); }},
+    {"cudnn", "cuDNN 9.19 forward on sm_90, from its launch sizes, counters and executed instructions",
+     [](const Case& c, std::uint32_t max_smem_bytes) { return cudnn_plan(c.problem, max_smem_bytes); }},
 };
 
 /// What `--plan` takes besides.

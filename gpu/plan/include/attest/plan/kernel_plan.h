@@ -21,6 +21,10 @@ namespace attest {
 enum class CopyKind : std::uint8_t { cp_async, synchronous, tma };
 /// What multiplies: mma.sync from registers, or wgmma, which reads K, V and Q from shared memory itself.
 enum class MatrixKind : std::uint8_t { mma_sync, wgmma };
+/// What runs under wgmma's products. Within a warpgroup: scores of the next key tile are issued before O += P V of this
+/// one, so that its softmax has both beside it. Between warpgroups: each waits for its own products, and they take
+/// turns at exponentials, so that one's products run beside another's softmax.
+enum class Overlap : std::uint8_t { within_warpgroup, between_warpgroups };
 
 struct KernelPlan {
   int headdim = 64;
@@ -42,8 +46,10 @@ struct KernelPlan {
       copy_bytes_o = 16;  // granule of a copy: 16, 8, 4, 2 or 1
   CopyKind copy_kind = CopyKind::cp_async;
   MatrixKind matrix_kind = MatrixKind::mma_sync;
+  Overlap overlap = Overlap::within_warpgroup;
   bool p_in_smem = false;    // wgmma: P reaches O += P V through shared memory, not in registers
-  int other_smem_bytes = 0;  // barriers, alignment
+  int other_smem_bytes = 0;  // barriers, alignment, buffers beside Q's with O over it and the slots
+  bool stores_lse = true;    // else O alone
   GridOrder grid_order = GridOrder::tiles_heads_batch;
   Persistence persistence = Persistence::none;
   bool longest_first = false;         // a head's query tiles with the most keys go first

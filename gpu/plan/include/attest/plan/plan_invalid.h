@@ -21,7 +21,7 @@ constexpr const char* KernelPlan::invalid() const {
     return "cluster is outside 1 to 16, or without tma";
   if (pad_chunks < 0 || pad_chunks > 8 || (pad_chunks > 0 && copy_kind == CopyKind::tma))
     return "pad_chunks is outside 0 to 8, or with tma, which writes rows without gaps";
-  if (other_smem_bytes < 0 || other_smem_bytes > 65536) return "other_smem_bytes is outside 0 to 65536";
+  if (other_smem_bytes < 0 || other_smem_bytes > 262144) return "other_smem_bytes is outside 0 to 262144";
   if (packed_heads < 1) return "packed_heads is below 1";
   if (packed_heads > 1 && (alibi || bias || sink)) return "packed_heads with alibi, bias or a sink: heads differ there";
   if (l2_section_bytes < 0) return "l2_section_bytes is negative";

@@ -4,8 +4,9 @@
 //     produce   acquire(slot)  copy(slot)                     acquire waits until every consumer has released the slot
 //     consume                             await(slot)  multiply  release(slot)        await, until the copy has landed
 //
-// Scores of the next key tile are issued before O += P V of this one, so that one warpgroup's softmax runs under
-// another's products and under its own.
+// With Overlap::within_warpgroup scores of the next key tile are issued before O += P V of this one, so that one
+// warpgroup's softmax runs under another's products and under its own. Between warpgroups a tile's scores, softmax and
+// product follow each other; that these take turns is a matter of time alone and not written here.
 //
 // `Ops` beside those of forward.h:
 //   acquire(x, slot), await(x, slot), release(x, slot)
@@ -17,7 +18,7 @@
 
 namespace attest {
 
-/// The warp that copies: K of the first tile, Q, then K of each tile before V of the tile ahead of it.
+/// The warp that copies: K of the first tile, Q, then K of each tile before V of the tile ahead of it, or after.
 template <class Plan, class Ops>
 ATTEST_ROLE void produce(const Plan& plan, const Work& work, Ops& ops) {
   if (plan.persistence == Persistence::dynamic) ops.next_tile();
@@ -34,10 +35,12 @@ ATTEST_ROLE void produce(const Plan& plan, const Work& work, Ops& ops) {
   load(Operand::k, k, walk.first);
   ops.acquire(Operand::q, 0);
   ops.copy(Operand::q, 0, work.q_tile, work.q_tile * plan.tile_m, plan.row_limit(Operand::q, work));
+  const bool ahead = plan.overlap == Overlap::within_warpgroup;  // K of the next tile before V of this one
   ATTEST_NO_UNROLL
   for (int i = walk.first + 1; i < walk.last; ++i) {
+    if (!ahead) load(Operand::v, v, i - 1);
     load(Operand::k, k, i);
-    load(Operand::v, v, i - 1);
+    if (ahead) load(Operand::v, v, i - 1);
   }
   load(Operand::v, v, walk.last - 1);
 }
@@ -75,11 +78,13 @@ ATTEST_ROLE void consume(const Plan& plan, const Work& work, Ops& ops) {
     ops.await(Operand::q, 0);
     walk_keys(walk, [&](int position, bool first, bool masked) {
       const int tile = walk.tile(position);
+      const bool ahead = plan.overlap == Overlap::within_warpgroup;
       score(tile);
-      if (!first) weigh(walk.tile(position - 1));
+      if (ahead && !first) weigh(walk.tile(position - 1));
       shape(tile, first, masked);
+      if (!ahead) weigh(tile);
     });
-    weigh(walk.tile(walk.last - 1));
+    if (plan.overlap == Overlap::within_warpgroup) weigh(walk.tile(walk.last - 1));
     ops.release(Operand::q, 0);
   }
   ops.finish(o, rows);

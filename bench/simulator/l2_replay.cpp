@@ -4,10 +4,13 @@
 //
 // SMs of a side walk a list of pages in step, four pages an SM at a time, each page up to a step sooner or later. Old
 // dirty lines are there at the start, as measured.
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,12 @@ class Replay {
     sampler_.for_lines(elsewhere, elsewhere + TileWalkOptions{}.dirty_bytes_at_start,
                        [&](const CachedLine& line) { cache_.write(line, side ^= 1); });
   }
+  /// Whose the pages are that SMs of both sides split, neighbouring ones on one side.
+  static int side_of_part(std::size_t page) { return static_cast<int>(page / (2 * pages_a_step) % 2); }
+  /// SMs of both sides read a part each.
+  void read_split(const Pages& pages, std::int64_t base) {
+    for (std::size_t i = 0; i < pages.size(); ++i) read_page(base + pages[i] * kListedPageBytes, side_of_part(i));
+  }
   /// SMs of each side in `sides` read all pages.
   void read(const Pages& pages, std::int64_t base, const std::vector<int>& sides) {
     struct Chunk {
@@ -51,20 +60,14 @@ class Replay {
         order.push_back({static_cast<double>(step) + drift, side, pages[i]});
       }
     std::stable_sort(order.begin(), order.end(), [](const Chunk& a, const Chunk& b) { return a.at < b.at; });
-    for (const Chunk& chunk : order) {
-      const std::int64_t at = base + chunk.page * kListedPageBytes;
-      sampler_.for_lines(at, at + kListedPageBytes, [&](const CachedLine& line) {
-        const L2Cache::Outcome outcome = cache_.read(line, chunk.side);
-        missed_ += outcome == L2Cache::Outcome::miss ? 1 : 0;
-        crossed_ += chunk.side != line.home && outcome != L2Cache::Outcome::near_hit ? 1 : 0;
-      });
-    }
+    for (const Chunk& chunk : order) read_page(base + chunk.page * kListedPageBytes, chunk.side);
   }
-  /// SMs of both sides write a part each, neighbouring ones on one side.
-  void write(std::int64_t base, std::int64_t bytes) {
-    for (std::int64_t at = 0; at < bytes; at += kListedPageBytes) {
-      const int side = static_cast<int>(at / (2 * pages_a_step * kListedPageBytes) % 2);
-      sampler_.for_lines(base + at, base + at + kListedPageBytes, [&](const CachedLine& line) {
+  /// SMs of one side write the pages, or of both a part each.
+  void write(const Pages& pages, std::int64_t base, std::optional<int> one_side = {}) {
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+      const int side = one_side.value_or(side_of_part(i));
+      const std::int64_t at = base + pages[i] * kListedPageBytes;
+      sampler_.for_lines(at, at + kListedPageBytes, [&](const CachedLine& line) {
         cache_.write(line, side);
         crossed_ += side != line.home ? 1 : 0;
       });
@@ -78,6 +81,13 @@ class Replay {
   }
 
  private:
+  void read_page(std::int64_t at, int side) {
+    sampler_.for_lines(at, at + kListedPageBytes, [&](const CachedLine& line) {
+      const L2Cache::Outcome outcome = cache_.read(line, side);
+      missed_ += outcome == L2Cache::Outcome::miss ? 1 : 0;
+      crossed_ += side != line.home && outcome != L2Cache::Outcome::near_hit ? 1 : 0;
+    });
+  }
   double of_lines(std::int64_t lines) const {
     return static_cast<double>(lines) * LineSampler::line_bytes / sampler_.share() / static_cast<double>(kMiB);
   }
@@ -108,14 +118,20 @@ void print_mean(const char* what, const Errors& errors) {
   std::printf("%s: mean error %.3f\n", what, errors.sum / errors.n);
 }
 
-void replay_cycles(const std::string& folder, const DeviceSpec& device, const LineSampler& sampler) {
-  const std::size_t count = 512 * kMiB / kListedPageBytes;
-  std::vector<std::uint8_t> homes(count);
+/// Of the pages of the first 512 MiB.
+std::vector<std::uint8_t> homes_of_pages(const DeviceSpec& device) {
+  std::vector<std::uint8_t> homes(512 * kMiB / kListedPageBytes);
   const LineSampler all_lines(device, 1);
-  for (std::size_t page = 0; page < count; ++page) {
+  for (std::size_t page = 0; page < homes.size(); ++page) {
     const auto at = static_cast<std::int64_t>(page) * kListedPageBytes;
     all_lines.for_lines(at, at + 1, [&](const CachedLine& line) { homes[page] = line.home; });
   }
+  return homes;
+}
+
+void replay_cycles(const std::string& folder, const DeviceSpec& device, const LineSampler& sampler) {
+  const std::vector<std::uint8_t> homes = homes_of_pages(device);
+  const std::size_t count = homes.size();
   const auto replay = [&](Errors& errors, const std::string& what, const CountedCall& row, Pages pages, bool both) {
     const auto size = static_cast<std::int64_t>(row.at("mib"));
     pages.resize(static_cast<std::size_t>(size * kMiB / kListedPageBytes));
@@ -141,6 +157,18 @@ void replay_cycles(const std::string& folder, const DeviceSpec& device, const Li
                                                              static_cast<std::int64_t>(row.at("mib")) * kMiB);
     replay(chunks, row.kernel + " " + std::to_string(kib) + " KiB", row, pages, true);
   }
+  Errors of_home;
+  for (const CountedCall& row : counted_calls(folder + "/home_read.csv", 0)) {  // every other page of twice as many
+    const auto ranges = static_cast<int>(row.at("ranges"));
+    const auto mib = static_cast<std::int64_t>(row.at("mib")), begins = static_cast<std::int64_t>(row.at("begins"));
+    Pages pages;
+    for (std::uint32_t page : first_parts(ranges, 64 / ranges * kMiB, 2 * mib * kMiB)) {
+      page += static_cast<std::uint32_t>(begins * kMiB / kListedPageBytes);
+      if (homes[page] == 0) pages.push_back(page);
+    }
+    replay(of_home, std::to_string(ranges) + " ranges from " + std::to_string(begins), row, pages, false);
+  }
+  print_mean("one side reads its home", of_home);
   print_mean("one side reads", one_side), print_mean("both sides read", both_sides), print_mean("chunks", chunks);
 }
 
@@ -154,7 +182,7 @@ void replay_waves(const std::string& folder, const DeviceSpec& device, const Lin
     Replay l2(device, sampler);
     for (int size = 32; size >= 12; size -= of("step_mib")) {
       l2.read(backwards_side_by_side(first_parts(ranges, 32 / ranges * kMiB, size * kMiB), ranges), base, {0, 1});
-      l2.write(base + (64 + std::int64_t{size} * writes) * kMiB, writes * kMiB);
+      l2.write(first_parts(1, 0, writes * kMiB), base + (64 + std::int64_t{size} * writes) * kMiB);
     }
     print(writes == 0 ? nothing_written : written,
           std::to_string(ranges) + " ranges, " + std::to_string(of("step_mib")) + " less, writes " +
@@ -162,6 +190,35 @@ void replay_waves(const std::string& folder, const DeviceSpec& device, const Lin
           row, l2, 32, 1);
   }
   print_mean("waves, nothing written, MiB", nothing_written), print_mean("waves and writes, MiB", written);
+}
+
+/// The phases of displaced_read (bench/hardware/displace_experiments.cpp).
+void replay_displaced(const std::string& folder, const DeviceSpec& device, const LineSampler& sampler) {
+  constexpr std::int64_t resident_base = 256 * kMiB;
+  const std::vector<std::uint8_t> homes = homes_of_pages(device);
+  std::map<std::string, Errors> errors;
+  for (const CountedCall& row : counted_calls(folder + "/displaced_read.csv")) {
+    const auto resident = static_cast<std::int64_t>(row.at("resident_mib")),
+               size = static_cast<std::int64_t>(row.at("mib"));
+    Pages pages = first_parts(1, 0, resident * kMiB);
+    Pages between = row.kernel == "write_home_by_home"    ? pages_of_home(homes, 0)
+                    : row.kernel == "write_home_by_other" ? pages_of_home(homes, 1)
+                                                          : first_parts(1, 0, size * kMiB);
+    between.resize(static_cast<std::size_t>(size * kMiB / kListedPageBytes));
+    const bool reads = row.kernel.starts_with("read");
+    Replay l2(device, sampler);
+    l2.read(pages, resident_base, {0, 1});
+    for (int round = 0; round < static_cast<int>(row.at("rounds")); ++round) {
+      if (row.kernel == "read") l2.read_split(between, 0);
+      if (row.kernel == "read_by_both") l2.read(between, 0, {0, 1});
+      if (!reads) l2.write(between, 0, row.kernel.starts_with("write_home") ? std::optional(0) : std::nullopt);
+    }
+    std::reverse(pages.begin(), pages.end());
+    l2.read(pages, resident_base, {0, 1});
+    print(errors[row.kernel], row.kernel + " " + std::to_string(resident) + " " + std::to_string(size), row, l2,
+          static_cast<double>(resident + (reads ? size : 0)), 1);
+  }
+  for (const auto& [what, error] : errors) print_mean((what + ", MiB read again").c_str(), error);
 }
 
 }  // namespace
@@ -177,6 +234,7 @@ int main(int argc, char** argv) {
     std::printf("measured, predicted; MiB\n");
     replay_cycles(argv[1], device, sampler);
     replay_waves(argv[1], device, sampler);
+    replay_displaced(argv[1], device, sampler);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "l2_replay: %s\n", error.what());
     return 1;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "attest/fuzz/campaign.h"
 #include "attest/fuzz/generators.h"
 #include "attest/gpu/device.h"
@@ -23,7 +25,8 @@ CampaignResult campaign_of(const std::string& kernel) {
   options.max_failed = 1000;
   options.budget = budget;
   options.shrink.max_runs = 4;
-  return run_campaign(WorkerProgram{DEVICE_WORKER, {}}, options);
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "device_worker";
+  return run_campaign(WorkerProgram{beside.string(), {}}, options);
 }
 
 // Every case that the planted kernel declares to take, fp16 without a backward; the others are refused before a launch.

@@ -182,9 +182,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   const KernelPlan spilling = with_spill(plan, r.registers);
   const Counts counts = count_case(c, plan);
-  const StepDemand demand = counts.key_tiles == 0
-                                ? StepDemand{}
-                                : step_demand(plan, device, counts, r.registers.spill_words, c.layout.page_size > 0);
+  const StepDemand demand =
+      counts.key_tiles == 0 ? StepDemand{} : step_demand(plan, device, counts, r.registers.spill_words, parts_of(c));
   TileWalkOptions& options = r.walk_options;
   options = effort;
   for (int n = 1; n <= r.ctas_per_sm; ++n)

@@ -1,8 +1,11 @@
 #include "attest/simulator/step_time.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "copy_time.h"
+#include "kernel_code.h"
+#include "queueing_network.h"
 #include "turns_time.h"
 
 namespace attest {
@@ -33,6 +36,10 @@ bool takes_turns(const KernelPlan& plan) {
 
 }  // namespace
 
+CaseParts parts_of(const Case& c) {
+  return {c.layout.page_size > 0, c.problem.prefix > 0 || !c.problem.documents.empty()};
+}
+
 // sass_loops.csv: 111, 117 and 134 with 12, 16 and 19 products, 45 more where P goes through shared memory
 double loop_instructions(const KernelPlan& plan) {
   const double products = static_cast<double>(plan.columns(Operand::q) + plan.tile_n) / plan.k_step();
@@ -40,7 +47,7 @@ double loop_instructions(const KernelPlan& plan) {
 }
 
 StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words,
-                       bool pages) {
+                       CaseParts parts) {
   const double steps = static_cast<double>(counts.key_tiles) * plan.num_warps;  // warps x key tiles
   const auto schedulers = static_cast<double>(device.warp_schedulers_per_sm);
   const double elements = plan.rows_per_warp() * plan.tile_n / 32.0;  // of S, a lane
@@ -71,22 +78,26 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double fp32_issue = fp32 * std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
   const bool bulk = plan.matrix_kind == MatrixKind::wgmma;  // one instruction for a tile's width
   const double matrix = bulk ? 0 : 2 * static_cast<double>(counts.matrix_steps) / steps;  // m16n8 instructions
+  const CodeTime mask_code = code_of_masks(plan, parts.segments), score_code = code_of_scores(plan);
+  const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
   // a mask is a comparison and a selection for each score
-  const double masks =
-      2 * elements * static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
+  const double masks = mask_code.instructions > 0 ? 0 : 2 * elements * masked;
   const double packs = elements / 2;
   // 512 bytes an instruction
   const double loads = bulk ? 0 : static_cast<double>(counts.smem_wavefronts_ideal) / steps / 4;
   const double exponentials = elements * plan.exp_instructions;
   // softcap: two products and the tanh; ALiBi: a distance and an addition; bias: half a load and an addition
-  const double modified = elements * ((plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0));
+  const double terms = (plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0);
+  const double modified = score_code.instructions > 0 ? 0 : elements * terms;
   d.issue = unlisted_instructions *
             (fp32_issue + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
   for (const Operand x : {Operand::k, Operand::v}) {
-    const CopyTime copies = copy_time(plan, device, x, pages);
+    const CopyTime copies = copy_time(plan, device, x, parts.pages);
     d.issue += copies.instructions;
     d.waits += copies.cycles - copies.instructions;
   }
+  d.issue += score_code.instructions + masked * mask_code.instructions;
+  d.waits += waits_of(score_code) + masked * waits_of(mask_code);
 
   const double pipe_width = std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
   const double alu = device.alu_instruction_cycles * pipe_width, fma_pipe = device.fma_instruction_cycles * pipe_width;
@@ -144,32 +155,11 @@ double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const D
 double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
-  const double warps = ctas * plan.num_warps;
-  const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
-  // Schweitzer's approximation: an arriving warp finds the others as the average finds them.
-  struct Station {
-    double demand, customers;
-  };
-  const Station stations[] = {
-      {d.tensor, of_scheduler}, {d.exp, of_scheduler}, {d.issue, of_scheduler}, {d.smem, warps}};
-  const auto residence = [&](double cycle) {  // of one warp at all stations, if a warp comes round every `cycle`
-    double sum = d.waits;
-    for (const Station& s : stations) {
-      const double busy_with_others = s.demand * (s.customers - 1) / cycle;
-      sum += s.demand / (1 - std::min(busy_with_others, 1 - 1e-9));
-    }
-    return sum;
-  };
-  double low = 0;  // no resource can be busy more than always
-  for (const Station& s : stations) low = std::max(low, s.demand * s.customers);
-  double high = low + d.waits;
-  for (const Station& s : stations) high += s.demand * s.customers;
-  // residence() falls as the cycle grows: bisect for the cycle that is its own residence
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (residence(middle) > middle ? low : high) = middle;
-  }
-  return high;
+  // The first scheduler has the most warps; a CTA's go through its barriers together.
+  const int num_warps = ctas * plan.num_warps, schedulers = static_cast<int>(device.warp_schedulers_per_sm);
+  std::vector<int> warps;
+  for (int s = 0; s < schedulers; ++s) warps.push_back((num_warps + schedulers - 1 - s) / schedulers);
+  return cycle_of_network({{d.tensor, d.exp, d.issue}, d.smem, d.waits}, warps);
 }
 
 double l2_bytes_per_clock(const DeviceSpec& device) {
@@ -199,9 +189,10 @@ double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceS
     return launch + d.tensor + 2 * device.wgmma_latency_cycles + softmax + d.epilogue;
   }
   // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue stores O.
+  const CodeTime around = code_around_tiles(plan);
   const double copied = plan.tile_bytes(Operand::q) + plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::o);
   return launch + device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock(device) +
-         copy_time(plan, device, Operand::q, false).cycles + d.epilogue;
+         copy_time(plan, device, Operand::q, false).cycles + around.instructions + waits_of(around);
 }
 
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {

@@ -50,9 +50,7 @@ def read(lines: list[str]) -> dict[str, list[Instruction]]:
 class Kernel:
     def __init__(self, code: list[Instruction]) -> None:
         self.code = code
-        at = {address: i for i, (address, _, _) in enumerate(code)}
-        branches = [BRANCH.search(text) for _, text, _ in code]
-        self.targets = [at.get(int(b[1], 16)) if b else None for b in branches]
+        at = self.find_targets()
         loops = [(g, i) for i, g in enumerate(self.targets) if g is not None and g < i]
         holding = [x for x in loops if any(re.search(LAST[8], code[i][1]) for i in range(x[0], x[1]))]
         self.granule = min(holding, key=lambda x: x[1] - x[0])
@@ -60,6 +58,12 @@ class Kernel:
         self.tile_pass = min(around, key=lambda x: x[1] - x[0])
         calls = {at[int(found[1], 16)] for _, text, _ in code if (found := CALL.search(text))}
         self.entry = max(i for i in calls if i < self.granule[0])
+
+    def find_targets(self) -> dict[int, int]:
+        at = {address: i for i, (address, _, _) in enumerate(self.code)}
+        branches = [BRANCH.search(text) for _, text, _ in self.code]
+        self.targets = [at.get(int(b[1], 16)) if b else None for b in branches]
+        return at
 
     def path(self, first: int, last: int, through: list[str]) -> list[int]:
         """The shortest from one instruction to another, both included."""

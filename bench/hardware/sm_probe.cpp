@@ -27,6 +27,16 @@ void print_beside_products(std::ostream& rows) {
     rows << r.kind << ',' << r.products << ',' << r.cycles << ',' << r.products_cycles << '\n';
 }
 
+void print_beside_mma(std::ostream& rows) {
+  for (const RateBesideMma& r : measure_beside_mma())
+    rows << r.kind << ',' << r.products << ',' << r.alone << ',' << r.beside << ',' << r.of_product << '\n';
+}
+
+void print_fetch(std::ostream& rows) {
+  for (const FetchRate& r : measure_fetch())
+    rows << r.instructions << ',' << r.skips << ',' << r.warps_a_scheduler << ',' << r.apart << ',' << r.cycles << '\n';
+}
+
 void print_wgmma(std::ostream& rows) {
   for (const ProductsTime& r : measure_wgmma())
     rows << r.columns << ',' << r.a << ',' << r.warpgroups << ',' << r.products << ',' << r.cycles << '\n';
@@ -69,6 +79,8 @@ struct Experiment {
 const Experiment experiments[] = {
     {"pipes", "kind,warps_a_scheduler,chains,cycles", print_pipes},
     {"beside", "kind,products,cycles,products_cycles", print_beside_products},
+    {"beside_mma", "kind,products,alone,beside,of_product", print_beside_mma},
+    {"fetch", "instructions,skips,warps_a_scheduler,apart,cycles", print_fetch},
     {"wgmma", "columns,a,warpgroups,products,cycles", print_wgmma},
     {"step", "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,cycles", measure_steps},
     {"step_moments",

@@ -53,7 +53,7 @@ constexpr double any = 1e9;
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
     {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.998},
-    {"spill_load_bytes", 10, 10, 0.994}, {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.997},
+    {"spill_load_bytes", 10, 10, 0.994}, {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 1.002},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -70,7 +70,7 @@ constexpr const char *behind_p0 = "copies under @P0, which the counter does not 
                      *alibi = "under a causal mask ALiBi's near keys rescale O in tile after tile",
                      *its_loads = "loads that miss L1 are not in the model",
                      *narrow = "L1 serves some narrow copies of the SM's other CTA",
-                     *fetch = "code beyond the instruction caches, which general kinds walk, is not in the model";
+                     *called = "warps that copy by a function slow each other by more than their instructions";
 
 constexpr Beyond beyond[] = {
     {"headdim", "smem_wavefronts", 8.2, 22.2, behind_p0},
@@ -104,22 +104,21 @@ constexpr Beyond beyond[] = {
     {"layout", "l2_read_bytes", 6.6, 10.6, "as paged"},
     {"forced spill", "l2_read_bytes", 0, 0, its_loads},
     {"synchronous", "l2_read_bytes", 13.5, 42.5, "how far CTAs drift that wait for copies"},
-    {"no skipping", "l2_read_bytes", 5.3, 12.1, "as long"},
+    {"no skipping", "l2_read_bytes", 5.9, 12.7, "as long"},
     {"long", "dram_read_bytes", 12.2, 22.1, "65,536 keys of two heads: L2 lets go of more"},
     {"layout", "dram_read_bytes", 4.4, 7.5, "rows of row_gap share sectors with the next ones"},
     {"forced spill", "dram_read_bytes", 0, 0, its_loads},
     {"no skipping", "dram_read_bytes", 2.0, 4.9, "as long"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"causal", "cycles", 4.6, 13.9, "headdim 256, as there"},
-    {"headdim", "cycles", 12.7, 31.4, "shared memory's queue is overestimated from 160 on; copies by a function 0.70"},
-    {"ragged", "cycles", 8.6, 19.9, "100 queries, whose one CTA an SM overlaps more than four demands do"},
+    {"headdim", "cycles", 11.2, 31.2,
+     "shared memory's queue is 6 to 11% too long from 160 on; copies by a function 0.68"},
+    {"ragged", "cycles", 6.6, 20.3, "100 queries, whose one CTA an SM overlaps more than four demands do"},
     {"decode", "cycles", 9.9, 14.2, "DRAM below its rate"},
     {"split", "cycles", 15.3, 23.1, "combine() and partial waves"},
-    {"paged", "cycles", 14.1, 22.5, fetch},
-    {"scores", "cycles", 27.9, 57.8, fetch},
-    {"layout", "cycles", 14.2, 28.0, fetch},
+    {"paged", "cycles", 14.1, 22.5, called},
+    {"layout", "cycles", 14.2, 28.0, called},
     {"forced spill", "cycles", 0, 0, its_loads},
-    {"synchronous", "cycles", 20.8, 26.0, "the instructions that store copies are not in the time"},
+    {"synchronous", "cycles", 19.9, 22.2, "the instructions that store copies are not in the time"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -26,6 +28,47 @@ TEST(StepTime, ManyWarpsAreBoundByTheBusiestResource) {
   const StepDemand demand{400, 10, 10, 1};
   // 64 warps, 16 a scheduler: the tensor pipe does one after the other
   EXPECT_NEAR(cycles_per_key_tile(demand, warps(4), device, 16), 16 * 400, 0.01 * 16 * 400);
+}
+
+/// Mean value analysis, customer by customer: throughput of each scheduler's warps, and how many wait for or are in
+/// shared memory, of a network with these warps a scheduler.
+struct Network {
+  std::vector<double> throughputs;
+  std::vector<std::array<double, 3>> own;  // customers at tensor, exp and issue
+  double smem = 0;
+};
+Network analysed(const StepDemand& d, const std::vector<int>& warps) {
+  Network n{std::vector<double>(warps.size()), std::vector<std::array<double, 3>>(warps.size())};
+  for (std::size_t c = 0; c < warps.size(); ++c) {
+    if (warps[c] == 0) continue;
+    std::vector<int> less = warps;
+    --less[c];
+    const Network met = analysed(d, less);  // what an arriving warp meets
+    const double stays[] = {d.tensor * (1 + met.own[c][0]), d.exp * (1 + met.own[c][1]), d.issue * (1 + met.own[c][2])};
+    const double smem = d.smem * (1 + met.smem), cycle = stays[0] + stays[1] + stays[2] + smem + d.waits;
+    n.throughputs[c] = warps[c] / cycle;
+    for (std::size_t i = 0; i < 3; ++i) n.own[c][i] = n.throughputs[c] * stays[i];
+    n.smem += n.throughputs[c] * smem;
+  }
+  return n;
+}
+
+TEST(StepTime, IsMeanValueAnalysis) {
+  const DeviceSpec device = load_device("h100");
+  StepDemand demand{400, 250, 300, 170};
+  for (const double waits : {0.0, 500.0}) {
+    demand.waits = waits;
+    for (const int ctas : {1, 2}) {
+      const Network n = analysed(demand, std::vector<int>(4, ctas));
+      EXPECT_NEAR(cycles_per_key_tile(demand, warps(4), device, ctas), ctas / n.throughputs[0], 1e-6);
+    }
+    for (const int ctas : {1, 2, 3, 5}) {  // of one warp: the schedulers with most
+      std::vector<int> each(4);
+      for (int i = 0; i < ctas; ++i) ++each[static_cast<std::size_t>(i % 4)];
+      const Network n = analysed(demand, each);
+      EXPECT_NEAR(cycles_per_key_tile(demand, warps(1), device, ctas), each[0] / n.throughputs[0], 1e-6) << ctas;
+    }
+  }
 }
 
 TEST(StepTime, MoreCtasTakeLongerButLessThanOneAfterTheOther) {

@@ -2,12 +2,13 @@
 //
 // Each warp in turn needs the tensor pipe, the exponential unit and the issue slots of its scheduler, and the SM's
 // shared memory. Warps of one CTA and of other CTAs overlap: while one waits for the tensor pipe another issues its
-// softmax. With processor sharing at each resource, mean value analysis gives the time of a cycle from the demands and
-// the number of warps alone.
+// softmax. With processor sharing at each resource, the time of a round follows from the demands and the number of warps
+// alone (queueing_network.h).
 #pragma once
 #include <string_view>
 
 #include "attest/plan/kernel_plan.h"
+#include "attest/problem/case.h"
 #include "attest/simulator/counts.h"
 #include "attest/simulator/device.h"
 
@@ -30,10 +31,16 @@ struct StepDemand {
 /// Instructions of a warpgroup's key tile that are no arithmetic on scores or O, as FlashAttention 3's loops have them.
 double loop_instructions(const KernelPlan& plan);
 
-/// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0. `pages`: K and V lie in
-/// pages.
+/// What of a case its kernel's code hangs on beside the plan.
+struct CaseParts {
+  bool pages = false;     // K and V lie in them
+  bool segments = false;  // documents or a prefix bound a row's keys
+};
+CaseParts parts_of(const Case& c);
+
+/// Demands averaged over the key tiles of a case whose counts are given; counts.key_tiles > 0.
 StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words,
-                       bool pages = false);
+                       CaseParts parts = {});
 
 /// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
 double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);

@@ -25,6 +25,26 @@ struct RateBesideProducts {
 };
 std::vector<RateBesideProducts> measure_beside_products();
 
+/// Cycles an instruction of a warp on each scheduler, with so many mma.sync among 8 of them: alone, and while another
+/// warp of the scheduler issues mma.sync without end; and cycles of such an mma.sync while they are issued without end.
+struct RateBesideMma {
+  std::string kind;
+  int products = 0;
+  double alone = 0, beside = 0, of_product = 0;
+};
+std::vector<RateBesideMma> measure_beside_mma();
+
+/// Cycles an executed instruction of a scheduler, of a loop of so many fma, with a taken branch over 32 instructions
+/// after each 32 of them or without, that one or two warps of a scheduler walk, in step or a loop's length apart.
+struct FetchRate {
+  int instructions = 0;
+  bool skips = false;
+  int warps_a_scheduler = 0;
+  bool apart = false;
+  double cycles = 0;
+};
+std::vector<FetchRate> measure_fetch();
+
 /// Cycles from the first's issue to the end of `products` wgmma in a row, 64 x `columns` x 16. For 9.0.
 struct ProductsTime {
   int columns = 0;

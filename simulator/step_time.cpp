@@ -157,8 +157,9 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
   // The first scheduler has the most warps; a CTA's go through its barriers together.
   const int num_warps = ctas * plan.num_warps, schedulers = static_cast<int>(device.warp_schedulers_per_sm);
-  std::vector<int> warps;
-  for (int s = 0; s < schedulers; ++s) warps.push_back((num_warps + schedulers - 1 - s) / schedulers);
+  std::vector<int> warps(static_cast<std::size_t>(schedulers));
+  for (int s = 0; s < schedulers; ++s)
+    warps[static_cast<std::size_t>(s)] = (num_warps + schedulers - 1 - s) / schedulers;
   return cycle_of_network({{d.tensor, d.exp, d.issue}, d.smem, d.waits}, warps);
 }
 

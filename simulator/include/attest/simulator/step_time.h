@@ -2,8 +2,8 @@
 //
 // Each warp in turn needs the tensor pipe, the exponential unit and the issue slots of its scheduler, and the SM's
 // shared memory. Warps of one CTA and of other CTAs overlap: while one waits for the tensor pipe another issues its
-// softmax. With processor sharing at each resource, the time of a round follows from the demands and the number of warps
-// alone (queueing_network.h).
+// softmax. With processor sharing at each resource, the time of a round follows from the demands and the number of
+// warps alone (queueing_network.h).
 #pragma once
 #include <string_view>
 

@@ -67,6 +67,7 @@ void L2Cache::insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_s
 L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, const CachedLine& line, int side, bool evict_first) {
   Outcome outcome = Outcome::miss;
   if (partitions_ > 1 && side != line.home) {
+    crossed_sectors_ += line.sectors;
     std::uint32_t* const home_set = set(line.home, line.set);
     if (const int way = find(home_set, line.tag); way >= 0) {
       touch(home_set, way);
@@ -94,11 +95,13 @@ void L2Cache::write(const CachedLine& line, int side) {
     if (copy < 0) return;
     const std::uint32_t kept = ~(1u << copy);
     word(other_set, used) &= kept, word(other_set, first_to_go) &= kept;
-  } else if (copy >= 0) {
-    touch(other_set, copy);
-  } else {
-    insert(other_set, line.tag, 0, false);
+    return;
   }
+  crossed_sectors_ += line.sectors;
+  if (copy >= 0)
+    touch(other_set, copy);
+  else
+    insert(other_set, line.tag, 0, false);
 }
 
 std::int64_t L2Cache::dirty_sectors() const {

@@ -216,6 +216,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
   }
   const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes;  // neighbours do not ask for these together
+  r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0)
     r.l2_read_bytes += (r.sm_read_bytes - unmerged) * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);

@@ -21,6 +21,7 @@ constexpr ReportFigure figures[] = {
     {"sm_read_bytes", [](const R& r) { return r.sm_read_bytes; }},
     {"sm_write_bytes", [](const R& r) { return r.sm_write_bytes; }},
     {"l2_read_bytes", [](const R& r) { return r.l2_read_bytes; }},
+    {"l2_crossing_bytes", [](const R& r) { return r.l2_crossing_bytes; }},
     {"smem_wavefronts", [](const R& r) { return r.smem_wavefronts; }},
     {"smem_wavefronts_ideal", [](const R& r) { return r.smem_wavefronts_ideal; }},
     {"smem_bytes_per_cta", [](const R& r) { return double(r.smem_bytes_per_cta); }},

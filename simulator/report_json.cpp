@@ -72,6 +72,7 @@ Json to_json(const SimulationReport& r) {
   json["sm_read_bytes"] = whole(r.sm_read_bytes);
   json["sm_write_bytes"] = whole(r.sm_write_bytes);
   json["l2_read_bytes"] = whole(r.l2_read_bytes);
+  json["l2_crossing_bytes"] = whole(r.l2_crossing_bytes);
   json["smem_wavefronts"] = whole(r.smem_wavefronts);
   json["smem_wavefronts_ideal"] = whole(r.smem_wavefronts_ideal);
   json["smem_accesses"] = to_json(r.smem_accesses);

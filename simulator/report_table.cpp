@@ -69,6 +69,7 @@ std::string to_table(const SimulationReport& r) {
         fmt::format("{} less than unfused; compulsory {}", percent(r.hbm_reduction_vs_unfused),
                     bytes(r.compulsory_bytes)));
   t.row("L2 to SMs", bytes(r.l2_read_bytes), "", fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));
+  if (r.device.l2_partitions > 1) t.row("between L2's partitions", bytes(r.l2_crossing_bytes), "", "read and written");
   t.row("SMs to L2", bytes(r.sm_write_bytes), "",
         r.spill_store_bytes + r.spill_load_bytes == 0
             ? ""

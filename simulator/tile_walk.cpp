@@ -239,6 +239,7 @@ TileWalk Walk::result() const {
                                               : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
                                                                    bytes(n.first_key_sectors), again, scale);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
+  r.l2_crossing_bytes = bytes(traffic_.crossed_sectors()) * scale;
   r.dirty_bytes_left = bytes(traffic_.dirty_sectors());
   r.dram_write_bytes = extrapolated_writes(bytes(traffic_.written_back_sectors()), scale);
   r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);

@@ -36,6 +36,7 @@ void Traffic::call_again() {
   std::fill(spill_turn_.begin(), spill_turn_.end(), 0);
   count_ = {};
   written_back_before_ = cache_.written_back_sectors();
+  crossed_before_ = cache_.crossed_sectors();
   called_again_ = true;
 }
 
@@ -163,6 +164,7 @@ void Traffic::leave_dirty_lines(std::int64_t bytes) {
     cache_.write(line, side ^= static_cast<int>(device_.l2_partitions) - 1);
   });
   written_back_before_ = cache_.written_back_sectors();  // what a small L2 could not hold
+  crossed_before_ = cache_.crossed_sectors();
 }
 
 }  // namespace attest

@@ -88,6 +88,7 @@ class Traffic {
   const Count& count() const { return count_; }
   bool called_again() const { return called_again_; }
   std::int64_t written_back_sectors() const { return cache_.written_back_sectors() - written_back_before_; }
+  std::int64_t crossed_sectors() const { return cache_.crossed_sectors() - crossed_before_; }
   std::int64_t dirty_sectors() const { return cache_.dirty_sectors(); }
   double share_of_sets() const { return sampler_.share(); }
 
@@ -123,7 +124,7 @@ class Traffic {
   std::vector<std::vector<CachedLine>> spill_;  // by SM and place, found when first used
   Count count_;
   bool called_again_ = false;
-  std::int64_t written_back_before_ = 0;
+  std::int64_t written_back_before_ = 0, crossed_before_ = 0;  // this call
 };
 
 }  // namespace attest

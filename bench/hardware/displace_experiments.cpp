@@ -79,11 +79,38 @@ void home_read(const Bench& bench) {
     for (const int size : {26, 28, 29, 30, 31, 32}) row(1, size, begins, of_home0(1, size, begins));
 }
 
+// What a hint costs between the partitions: pages read once by one side, of its own half of memory or the other's, or
+// by both sides.
+void hinted_read(const Bench& bench) {
+  struct Reader {
+    const char* who;
+    Workers workers;
+    int home;
+  };
+  struct Hint {
+    const char* hint;
+    PhaseOp op;
+  };
+  for (const Reader& reader : {Reader{"its_own", Workers::side0, 0}, Reader{"the_others", Workers::side0, 1},
+                               Reader{"both_sides", Workers::both_sides, 0}})
+    for (const Hint& hint : {Hint{"none", PhaseOp::read}, Hint{"evict_first", PhaseOp::read_evict_first},
+                             Hint{"evict_last", PhaseOp::read_evict_last}})
+      for (const int rounds : {1, 2})
+        for (const int size : {8, 16}) {
+          bench.row(reader.who, hint.hint, size, rounds);
+          const PageList pages(pages_of_home(bench.homes, reader.home));
+          Phase phase = phase_of(hint.op, reader.workers, size, pages);
+          phase.rounds = rounds;
+          run_phases({phase}, bench.buffer, bench.sms);
+        }
+}
+
 }  // namespace
 
 std::vector<Experiment> displace_experiments() {
   return {{"displaced_read", "between,resident_mib,mib,rounds", displaced_read},
-          {"home_read", "ranges,mib,begins,rounds", home_read}};
+          {"home_read", "ranges,mib,begins,rounds", home_read},
+          {"hinted_read", "who,hint,mib,rounds", hinted_read}};
 }
 
 }  // namespace attest::hardware

@@ -9,7 +9,7 @@
 
 namespace attest::hardware {
 
-enum class PhaseOp { read, write, spin };
+enum class PhaseOp { read, read_evict_first, read_evict_last, write, spin };
 
 /// Who moves what: the chunks dealt out to all SMs once, to the SMs of each side (so both sides read everything), or to
 /// one side alone.

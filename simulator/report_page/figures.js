@@ -8,6 +8,7 @@ const figures = [
   ["compulsory_bytes", "compulsory", bytes, "Q + K + V read once, O + LSE written once"],
   ["hbm_reduction_vs_unfused", "less DRAM than unfused", percent, "1 - DRAM bytes / DRAM bytes of the unfused path"],
   ["l2_read_bytes", "L2 to SMs", bytes, "what the SMs ask for, less requests of neighbours for the same lines that merge on the way"],
+  ["l2_crossing_bytes", "between L2's partitions", bytes, "sectors read beyond an SM's own side of L2 of what lives on the other, and written there"],
   ["sm_read_bytes", "asked for by the SMs", bytes, "32-byte sectors of every copy of Q, K and V, counted from the program's addresses"],
   ["sm_write_bytes", "SMs to L2", bytes, "sectors of O, LSE, and 4 bytes a thread for each word spilled in a key tile or parked once"],
   ["smem_wavefronts", "shared-memory wavefronts", count, "for each warp instruction, per group of lanes that fill 128 bytes: the most distinct words in one bank"],

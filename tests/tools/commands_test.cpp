@@ -34,6 +34,7 @@ const CommandKeys command_keys[] = {
       "sm_read_bytes",
       "sm_write_bytes",
       "l2_read_bytes",
+      "l2_crossing_bytes",
       "smem_wavefronts",
       "smem_wavefronts_ideal",
       "smem_bytes_per_cta",

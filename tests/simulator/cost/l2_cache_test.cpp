@@ -112,5 +112,22 @@ TEST(L2Cache, EvictFirstHoldsOfBothCopies) {
   }
 }
 
+TEST(L2Cache, WhatLivesOnTheOtherSideCrosses) {
+  L2Cache cache(2, 1, 4, 4);
+  cache.read(line(1, 0), 0);
+  EXPECT_EQ(cache.crossed_sectors(), 0) << "its own";
+  cache.read(line(1, 0), 1);
+  EXPECT_EQ(cache.crossed_sectors(), 4);
+  cache.read(line(1, 0), 1);
+  EXPECT_EQ(cache.crossed_sectors(), 4) << "a copy is near now";
+  cache.read({9, 0, 0, 1}, 1);
+  EXPECT_EQ(cache.crossed_sectors(), 5) << "a sector from DRAM of the other side";
+  cache.write(line(2, 0), 0);
+  EXPECT_EQ(cache.crossed_sectors(), 5);
+  cache.write(line(2, 0), 1);
+  cache.write(line(2, 0), 1);
+  EXPECT_EQ(cache.crossed_sectors(), 13) << "each write, though a copy is near";
+}
+
 }  // namespace
 }  // namespace attest

@@ -46,6 +46,8 @@ class L2Cache {
   void write(const CachedLine& line, int side);
 
   std::int64_t written_back_sectors() const { return written_back_sectors_; }
+  /// Between the partitions: what is read beyond the near one that lives on the other side, and what is written there.
+  std::int64_t crossed_sectors() const { return crossed_sectors_; }
   std::int64_t dirty_sectors() const;
 
  private:
@@ -94,7 +96,7 @@ class L2Cache {
   std::size_t padded_ways_;  // a whole number of vectors
   std::size_t set_words_;
   int dirty_ways_;
-  std::int64_t written_back_sectors_ = 0;
+  std::int64_t written_back_sectors_ = 0, crossed_sectors_ = 0;
   std::vector<std::uint32_t> words_;
   std::vector<std::uint8_t> dirty_sectors_;
 };

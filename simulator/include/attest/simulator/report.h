@@ -38,6 +38,7 @@ struct SimulationReport {
   double dram_read_bytes = 0, dram_write_bytes = 0;
   double compulsory_bytes = 0;                   // read and written once
   double sm_read_bytes = 0, sm_write_bytes = 0;  // at the SM's side; spill stores are in the writes
+  double l2_crossing_bytes = 0;                  // between its partitions, read and written
   double l2_read_bytes = 0;                      // at L2's side, after requests of neighbours have merged
   double smem_wavefronts = 0, smem_wavefronts_ideal = 0;
   std::vector<AccessWavefronts> smem_accesses;  // what they are made of

@@ -54,8 +54,9 @@ struct TileWalk {
   double bias_read_bytes = 0;   // of a bias, at the SM's side, beside these
   double partial_bytes = 0;     // O and LSE of all splits in fp32: written by the kernel, read by the one that combines
   double l2_read_bytes = 0;     // after requests of neighbouring SMs for one tile have merged
-  double cycles = 0;            // from the first CTA's start to the last one's end
-  double busy_fraction = 0;     // CTA slots in use, over that time
+  double l2_crossing_bytes = 0;  // between L2's partitions, read and written
+  double cycles = 0;             // from the first CTA's start to the last one's end
+  double busy_fraction = 0;      // CTA slots in use, over that time
   std::int64_t ctas = 0, ctas_with_rows = 0, key_tiles = 0;
   std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -55,6 +56,25 @@ constexpr KernelPlan with_layout(const KernelPlan& plan, const Case& c) {
                        strides_of(c.layout, p.seqlen_q, p.nheads, p.headdim_v), {base, base, base, base_o});
 }
 
+/// A plan with nothing but a problem's head dimensions and element.
+constexpr KernelPlan plan_of_widths(const Problem& p) {
+  KernelPlan plan;
+  plan.headdim = static_cast<int>(p.headdim);
+  plan.headdim_v = static_cast<int>(p.headdim_v);
+  plan.element_bytes = bytes_of(p.dtype);
+  return plan;
+}
+
+/// The first of ascending `sizes` that holds both head dimensions, else the last.
+constexpr int padded_columns(const Problem& p, std::initializer_list<int> sizes) {
+  int padded = 0;
+  for (const int size : sizes) {
+    padded = size;
+    if (std::max(p.headdim, p.headdim_v) <= size) break;
+  }
+  return padded;
+}
+
 /// What FlashAttention 2's code is compiled for besides its tile.
 struct Fa2Features {
   bool causal = false, local = false, alibi = false, softcap = false;
@@ -89,14 +109,8 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 /// (docs/results/h200-sm.md): words stored in the loop over key tiles from its SASS, and once a CTA from the
 /// bytes counted. Lengths that are no multiple of the tiles run another kernel than whole tiles do.
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
-  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
-  KernelPlan plan;
-  plan.headdim = static_cast<int>(p.headdim);
-  plan.headdim_v = static_cast<int>(p.headdim_v);
-  plan.element_bytes = bytes_of(p.dtype);
-  int padded = 256;
-  for (const int d : {192, 128, 96, 64, 32})
-    if (largest <= d) padded = d;
+  KernelPlan plan = plan_of_widths(p);
+  const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
   plan.padded_headdim = plan.padded_headdim_v = padded;
   plan.tile_m = 128;
   plan.tile_n = padded <= 64 ? 128 : 64;
@@ -145,16 +159,10 @@ constexpr int fa3_tile_words(Persistence persistence, int cluster) {
 /// in pairs; a mask takes the longest tiles first from a counter, over as many heads at a time as have their K and V in
 /// 32 MiB.
 constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
-  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
   const bool local = p.window_left >= 0 || p.window_right >= 0, causal = p.causal != Causal::none && !local;
   const bool masked = causal || local;
-  KernelPlan plan;
-  plan.headdim = static_cast<int>(p.headdim);
-  plan.headdim_v = static_cast<int>(p.headdim_v);
-  plan.element_bytes = bytes_of(p.dtype);
-  int padded = 256;
-  for (const int d : {192, 128, 96, 64})
-    if (largest <= d) padded = d;
+  KernelPlan plan = plan_of_widths(p);
+  const int padded = padded_columns(p, {64, 96, 128, 192, 256});
   plan.padded_headdim = padded;
   plan.padded_headdim_v = padded == 192 && p.headdim_v <= 128 ? 128 : padded;
   plan.tile_m = padded <= 96 ? 192 : 128;
@@ -192,14 +200,8 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
 /// slots each for K and V up to 128 columns, and O staged in 32 KiB of its own. PyTorch asks it for LSE only where
 /// gradients are wanted.
 constexpr KernelPlan cudnn_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
-  const int largest = static_cast<int>(std::max(p.headdim, p.headdim_v));
-  KernelPlan plan;
-  plan.headdim = static_cast<int>(p.headdim);
-  plan.headdim_v = static_cast<int>(p.headdim_v);
-  plan.element_bytes = bytes_of(p.dtype);
-  int padded = 256;
-  for (const int d : {192, 128, 64})
-    if (largest <= d) padded = d;
+  KernelPlan plan = plan_of_widths(p);
+  const int padded = padded_columns(p, {64, 128, 192, 256});
   plan.padded_headdim = plan.padded_headdim_v = padded;
   plan.tile_m = plan.tile_n = 128;
   plan.num_warps = 8;

@@ -123,10 +123,11 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
   const bool called = std::any_of(std::begin(copied), std::end(copied), [&](Operand x) {
     return copy_time(r.plan, r.device, x, r.c.layout.page_size > 0).cycles > 0;
   });
-  if (called && r.device.compute_capability != copy_time_capability)
-    result.push_back({"copy_time",
-                      fmt::format("machine code for compute capability {:.1f}", copy_time_capability / 10.0),
-                      {"cycles", "time_us"}});
+  if (r.device.compute_capability != copy_time_capability) {
+    const std::string of = fmt::format("machine code for compute capability {:.1f}", copy_time_capability / 10.0);
+    if (called) result.push_back({"copy_time", of, {"cycles", "time_us"}});
+    if (r.plan.matrix_kind == MatrixKind::mma_sync) result.push_back({"kernel_code", of, {"cycles", "time_us"}});
+  }
   return result;
 }
 

@@ -4,11 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "attest/plan/sm80_tiles.h"
+#include "attest/simulator/plan_file.h"
+#include "attest/simulator/report.h"
 #include "attest/simulator/step_time.h"
 #include "csv.h"
 
@@ -85,6 +89,19 @@ TEST(KernelCode, TakesIssueSlotsAndWaits) {
   const CodeTime simple = code_of_masks(plan, false), of_segments = code_of_masks(plan, true);
   EXPECT_NEAR(segments.issue - alibi.issue, (of_segments.instructions - simple.instructions) / 4, 1e-9);
   EXPECT_NEAR(segments.waits - alibi.waits, (waits_of(of_segments) - waits_of(simple)) / 4, 1e-9);
+}
+
+// It is machine code for one compute capability, of kernels with mma.sync.
+TEST(KernelCode, IsAnEstimateElsewhere) {
+  Case c;
+  c.problem.seqlen_q = c.problem.seqlen_k = 256;
+  for (const auto& [plan, device, estimated] :
+       {std::tuple{"attest", "h200", false}, {"attest", "a100", true}, {"fa2", "a100", true}, {"fa3", "b200", false}}) {
+    const DeviceSpec on = load_device(device);
+    const std::vector<Estimate> all = simulate(c, load_plan(plan, c, on).plan, on, plan).hangs_on;
+    const auto is_code = [](const Estimate& e) { return e.field == "kernel_code"; };
+    EXPECT_EQ(std::any_of(all.begin(), all.end(), is_code), estimated) << plan << " on " << device;
+  }
 }
 
 }  // namespace

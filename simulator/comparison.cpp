@@ -93,7 +93,8 @@ constexpr Figure figures[] = {
        return 100.0 * r.ctas_per_sm * r.plan.warps() / static_cast<double>(r.device.max_warps_per_sm);
      },
      nullptr},
-    {"cycles", "", "sm__cycles_elapsed.max", total, time, [](const R& r) -> Value { return r.cycles; }, nullptr},
+    {"cycles", "", "sm__cycles_elapsed.max", total, time, [](const R& r) -> Value { return r.cycles; },
+     [](const UnfusedCost& u) -> Value { return u.cycles; }},
     {"time_us", "us", "gpu__time_duration.sum",
      [](const Call& call, std::string_view counter) { return scaled(call.sum(counter), 1e-3); },
      "cycles at the device's highest clock", [](const R& r) -> Value { return r.time_us; },

@@ -45,6 +45,8 @@ std::vector<std::string> extra_costs(const SimulationReport& base, const Simulat
   more("matrix work, masked keys and padding with it", base.flops_executed, other.flops_executed,
        extra_us("tensor") + extra_us("cube"));
   more("exponentials", base.exp_count, other.exp_count, extra_us("exp"));
+  more("time of sums and products", busy_us(base, "FMA"), busy_us(other, "FMA"), extra_us("FMA"));
+  more("time of maxima, masks and packing", busy_us(base, "ALU"), busy_us(other, "ALU"), extra_us("ALU"));
   more("time of the warps' issue slots", busy_us(base, "issue"), busy_us(other, "issue"), extra_us("issue"));
   if (other.spill_bytes_per_thread > base.spill_bytes_per_thread)
     found.push_back({0, fmt::format("{} instead of {} bytes spilled a thread and key tile",

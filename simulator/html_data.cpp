@@ -13,12 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Bytes on each way, in both directions. What the unfused path moves between L2 and the SMs is at least each kernel's
-/// operands once; below that nothing is modelled.
+/// Bytes on each way, in both directions.
 Json flow_json(const SimulationReport& r) {
   const UnfusedCost& u = r.unfused;
-  double operands = 0, results = 0;
-  for (const UnfusedKernel& step : u.steps) operands += step.operand_bytes, results += step.result_bytes;
   return {{"fused",
            {{"dram_read", r.dram_read_bytes},
             {"dram_write", r.dram_write_bytes},
@@ -30,8 +27,8 @@ Json flow_json(const SimulationReport& r) {
            {{"dram_read", u.dram_read_bytes},
             {"dram_write", u.dram_write_bytes},
             {"dirty_left", u.dirty_bytes_left},
-            {"sm_read_at_least", operands},
-            {"sm_write_at_least", results}}}};
+            {"l2_read", u.l2_read_bytes},
+            {"sm_write", u.sm_write_bytes}}}};
 }
 
 /// FLOP/s and bytes/s that bound any kernel of this plan.
@@ -134,16 +131,6 @@ Json lengths_json(const LengthCurve& curve) {
   return {{"points", points}, {"why_none", curve.why_none}};
 }
 
-Json kernels_json(const UnfusedCost& u) {
-  Json kernels = Json::array();
-  for (const UnfusedKernel& k : u.steps)
-    kernels.push_back({{"name", k.name},
-                       {"time_us", k.time_us},
-                       {"dram_bytes", k.dram_read_bytes + k.dram_write_bytes},
-                       {"flops", k.flops}});
-  return kernels;
-}
-
 Json device_json(const DeviceSpec& d) {
   Json fields = Json::array();
   for (const FieldOrigin& origin : d.origins)
@@ -182,13 +169,8 @@ Json buffers_json(const SimulationReport& r) {
 }  // namespace
 
 Json page_data(const SimulationReport& r) {
-  Json page = {{"predict", to_json(r)},
-               {"command", command_line(r.c)},
-               {"device", device_json(r.device)},
-               {"flow", flow_json(r)},
-               {"kernels", kernels_json(r.unfused)},
-               {"roofs", roofs_json(r)},
-               {"lengths", lengths_json(length_curve(r))}};
+  Json page = {{"predict", to_json(r)}, {"command", command_line(r.c)}, {"device", device_json(r.device)},
+               {"flow", flow_json(r)},  {"roofs", roofs_json(r)},       {"lengths", lengths_json(length_curve(r))}};
   if (r.device.kind == DeviceKind::cube_vector)
     page["buffers"] = buffers_json(r);
   else

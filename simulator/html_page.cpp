@@ -93,10 +93,9 @@ std::string page_times(double factor) {
 
 std::string_view page_bound(std::string_view bound) {
   constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"tensor", "the tensor cores"},
-      {"exp", "exponentials"},
-      {"issue", "instruction issue"},
-      {"latency", "latency: no resource comes near its peak"}};
+      {"tensor", "the tensor cores"}, {"exp", "exponentials"},
+      {"FMA", "sums and products"},   {"ALU", "maxima, masks and packing"},
+      {"issue", "instruction issue"}, {"latency", "latency: no resource comes near its peak"}};
   for (const auto& [name, text] : words)
     if (bound == name) return text;
   return bound;

@@ -63,25 +63,18 @@ KernelPlan with_spill(KernelPlan plan, const RegisterEstimate& registers) {
   return plan;
 }
 
-std::vector<Utilisation> utilisation_of(const SimulationReport& r, const StepDemand& d) {
-  if (r.cycles == 0) return {};
+BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
   const double warp_steps =
-      static_cast<double>(r.walk.key_tiles) * r.plan.num_warps / static_cast<double>(r.device.num_sms) / r.cycles;
+      static_cast<double>(r.walk.key_tiles) * r.plan.num_warps / static_cast<double>(r.device.num_sms);
   const double of_scheduler = warp_steps / static_cast<double>(r.device.warp_schedulers_per_sm);
-  const double seconds = r.cycles / r.device.sm_clock_hz;
-  return {{"tensor", d.tensor * of_scheduler},
-          {"exp", d.exp * of_scheduler},
-          {"issue", d.issue * of_scheduler},
-          {"shared memory", (d.smem + d.operands) * warp_steps},
-          {"L2", r.l2_read_bytes / seconds / r.device.l2_bytes_per_second},
-          {"DRAM", (r.dram_read_bytes + r.dram_write_bytes) / seconds / r.device.dram_bytes_per_second}};
-}
-
-std::string bound_of(const std::vector<Utilisation>& utilisation) {
-  const auto busiest = std::max_element(utilisation.begin(), utilisation.end(),
-                                        [](auto& a, auto& b) { return a.fraction < b.fraction; });
-  if (busiest == utilisation.end()) return "nothing to do";
-  return busiest->fraction < 1.0 / 3 ? "latency" : std::string(busiest->resource);
+  return {.tensor = d.tensor * of_scheduler,
+          .exp = d.exp * of_scheduler,
+          .fma = d.fma * of_scheduler,
+          .alu = d.alu * of_scheduler,
+          .issue = d.issue * of_scheduler,
+          .smem = (d.smem + d.operands) * warp_steps,
+          .l2_bytes = std::max(r.l2_read_bytes, r.sm_write_bytes),
+          .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
 constexpr Operand copied[] = {Operand::q, Operand::k, Operand::v};
@@ -100,10 +93,11 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
     uses.push_back({field, {"ctas_per_sm", "cycles", "time_us"}});
   for (const auto* field : {"kernel_launch_cycles", "cta_launch_cycles"})
     uses.push_back({field, {"cycles", "time_us"}});
+  uses.push_back({"alu_instruction_cycles", {"cycles", "time_us"}});
   const bool wgmma = r.plan.matrix_kind == MatrixKind::wgmma;
   if (wgmma)
-    for (const auto* field : {"alu_instruction_cycles", "fma_instruction_cycles", "wgmma_latency_cycles",
-                              "alu_beside_wgmma", "fma_beside_wgmma", "exp_beside_wgmma", "bulk_prologue_cycles"})
+    for (const auto* field : {"fma_instruction_cycles", "wgmma_latency_cycles", "alu_beside_wgmma", "fma_beside_wgmma",
+                              "exp_beside_wgmma", "bulk_prologue_cycles"})
       uses.push_back({field, {"cycles", "time_us"}});
   uses.push_back({step_deviation_field(r.plan), {"l2_read_bytes"}});
   uses.push_back({"gpc_clocks", {"l2_read_bytes"}});
@@ -111,6 +105,7 @@ std::vector<Estimate> estimates_behind(const SimulationReport& r) {
     for (const auto* field :
          {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpc_sides", "gpc_clocks"})
       uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
+  if (r.bound == "DRAM") uses.push_back({"dram_efficiency", {"cycles", "time_us"}});
   if (r.bound == "L2") uses.push_back({"l2_bytes_per_second", {"cycles", "time_us"}});
   if (r.bound == "latency") {
     uses.push_back({"dram_latency_cycles", {"cycles", "time_us"}});
@@ -234,16 +229,17 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.flops_unmasked = flops_of_pairs(p, all_pairs(p));
   r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();
 
-  const double dram_seconds = (r.dram_read_bytes + r.dram_write_bytes) / device.dram_bytes_per_second;
-  const double l2_seconds = std::max(r.l2_read_bytes, r.sm_write_bytes) / device.l2_bytes_per_second;
+  const BusyCycles busy = busy_cycles(r, demand);
+  const double dram_cycles = busy.dram_bytes / dram_bytes_per_clock(device);
+  const double l2_cycles = busy.l2_bytes / device.l2_bytes_per_second * device.sm_clock_hz;
   // the kernel that combines splits waits for the first one, then for L2
   const double combine_seconds =
       plan.num_splits == 1 ? 0 : device.launch_overhead_seconds + r.walk.partial_bytes / device.l2_bytes_per_second;
   r.cycles = combine_seconds * device.sm_clock_hz +
              (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles + cycles_around_ctas(plan, device)) +
-             std::max(r.walk.cycles, std::max(dram_seconds, l2_seconds) * device.sm_clock_hz);
+             std::max({r.walk.cycles, dram_cycles, l2_cycles});
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
-  r.utilisation = utilisation_of(r, demand);
+  r.utilisation = utilisation_of(busy, r.cycles, device);
   r.bound = bound_of(r.utilisation);
 
   compare_with_unfused(r);

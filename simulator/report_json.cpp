@@ -35,6 +35,42 @@ Json simulation_json(const TileWalk& w) {
           {"busy_fraction", w.busy_fraction}};
 }
 
+Json utilisation_json(const std::vector<Utilisation>& utilisation) {
+  Json json = Json::object();
+  for (const Utilisation& u : utilisation) json[std::string(u.resource)] = u.fraction;
+  return json;
+}
+
+Json unfused_json(const SimulationReport& r) {
+  const UnfusedCost& u = r.unfused;
+  Json steps = Json::array();
+  for (const UnfusedKernel& k : u.steps)
+    steps.push_back({{"name", k.name},
+                     {"dram_read_bytes", whole(k.dram_read_bytes)},
+                     {"dram_write_bytes", whole(k.dram_write_bytes)},
+                     {"l2_read_bytes", whole(k.l2_read_bytes)},
+                     {"sm_write_bytes", whole(k.result_bytes + k.local_bytes)},
+                     {"flops", whole(k.flops)},
+                     {"cycles", whole(k.cycles)},
+                     {"time_us", k.time_us},
+                     {"bound", k.bound},
+                     {"utilisation", utilisation_json(k.utilisation)}});
+  return {{"dram_read_bytes", whole(u.dram_read_bytes)},
+          {"dram_write_bytes", whole(u.dram_write_bytes)},
+          {"dirty_bytes_left", whole(u.dirty_bytes_left)},
+          {"l2_read_bytes", whole(u.l2_read_bytes)},
+          {"sm_write_bytes", whole(u.sm_write_bytes)},
+          {"matrix_bytes", whole(u.matrix_bytes)},
+          {"flops", whole(u.flops)},
+          {"kernels", UnfusedCost::kernels},
+          {"cycles", whole(u.cycles)},
+          {"time_us", u.time_us},
+          {"time_over_fused", r.unfused_speedup},
+          {"bound", u.bound},
+          {"utilisation", utilisation_json(u.utilisation)},
+          {"steps", steps}};
+}
+
 Json buffers_json(const SimulationReport& r) {
   const BufferFootprint f = buffer_footprint(r.plan, r.device);
   return {{"unified_buffer_bytes", f.unified_buffer},
@@ -93,18 +129,10 @@ Json to_json(const SimulationReport& r) {
   json["hbm_reduction_vs_unfused"] = r.hbm_reduction_vs_unfused;
   json["bound"] = r.bound;
   json["occupancy_limit"] = r.occupancy.limit;
-  Json& utilisation = json["utilisation"] = Json::object();
-  for (const Utilisation& u : r.utilisation) utilisation[std::string(u.resource)] = u.fraction;
+  json["utilisation"] = utilisation_json(r.utilisation);
   json["registers"] = registers_json(r.registers);
   if (r.device.kind == DeviceKind::cube_vector) json["buffers"] = buffers_json(r);
-  json["unfused"] = {{"dram_read_bytes", whole(r.unfused.dram_read_bytes)},
-                     {"dram_write_bytes", whole(r.unfused.dram_write_bytes)},
-                     {"dirty_bytes_left", whole(r.unfused.dirty_bytes_left)},
-                     {"matrix_bytes", whole(r.unfused.matrix_bytes)},
-                     {"flops", whole(r.unfused.flops)},
-                     {"kernels", UnfusedCost::kernels},
-                     {"time_us", r.unfused.time_us},
-                     {"time_over_fused", r.unfused_speedup}};
+  json["unfused"] = unfused_json(r);
   json["simulation"] = simulation_json(r.walk);
   Json& hangs_on = json["hangs_on"] = Json::array();
   for (const Estimate& e : r.hangs_on) hangs_on.push_back({{"field", e.field}, {"why", e.why}, {"figures", e.figures}});

@@ -21,9 +21,9 @@ struct Table {
   }
 };
 
-std::string utilisation_line(const SimulationReport& r) {
+std::string utilisation_line(const std::vector<Utilisation>& utilisation) {
   std::string line;
-  for (const Utilisation& u : r.utilisation)
+  for (const Utilisation& u : utilisation)
     line += fmt::format("{}{} {:.0f}%", line.empty() ? "" : ", ", u.resource, 100 * u.fraction);
   return line;
 }
@@ -68,9 +68,10 @@ std::string to_table(const SimulationReport& r) {
   t.row("DRAM in all", bytes(moved), bytes(u.dram_read_bytes + u.dram_write_bytes),
         fmt::format("{} less than unfused; compulsory {}", percent(r.hbm_reduction_vs_unfused),
                     bytes(r.compulsory_bytes)));
-  t.row("L2 to SMs", bytes(r.l2_read_bytes), "", fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));
+  t.row("L2 to SMs", bytes(r.l2_read_bytes), bytes(u.l2_read_bytes),
+        fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));
   if (r.device.l2_partitions > 1) t.row("between L2's partitions", bytes(r.l2_crossing_bytes), "", "read and written");
-  t.row("SMs to L2", bytes(r.sm_write_bytes), "",
+  t.row("SMs to L2", bytes(r.sm_write_bytes), bytes(u.sm_write_bytes),
         r.spill_store_bytes + r.spill_load_bytes == 0
             ? ""
             : fmt::format("{} of spill included; {} of it loaded from L1", bytes(r.spill_store_bytes),
@@ -84,7 +85,11 @@ std::string to_table(const SimulationReport& r) {
         r.time_us == 0 ? ""
                        : fmt::format("{:.0f} TFLOP/s; unfused takes {:.1f} times as long", r.flops / r.time_us / 1e6,
                                      r.unfused_speedup));
-  t.text += fmt::format("\nbound by {}: {}\n", r.bound, utilisation_line(r));
+  t.text += fmt::format("\nbound by {}: {}\n", r.bound, utilisation_line(r.utilisation));
+  for (const UnfusedKernel& k : u.steps)
+    if (k.cycles > 0)
+      t.text += fmt::format("  unfused {}, {} with its launch, bound by {}: {}\n", k.name, time(k.time_us), k.bound,
+                            utilisation_line(k.utilisation));
   if (r.device.kind == DeviceKind::cube_vector)
     t.text += cube_vector_line(r);
   else

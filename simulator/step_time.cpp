@@ -11,10 +11,10 @@
 namespace attest {
 namespace {
 
-// Address arithmetic, loop control, moves and packing beside the instructions that step_demand() lists: 1.23 to 1.25
-// times the list in SASS of three kernels (an mma.sync forward of this shape, 947 instructions a key tile;
-// FlashAttention 2 at headdim 128 and 64, 1233 and 1692 executed).
-constexpr double unlisted_instructions = 1.24;
+/// Cycles of the pipe of products and sums that a warp instruction takes: 32 lanes at the quarter's rate.
+double fma_cycles(const DeviceSpec& device) {
+  return 32 * static_cast<double>(device.warp_schedulers_per_sm) / device.fp32_fma_per_clock;
+}
 
 /// FMAs of a matrix unit, an SM and a clock, for the plan's element type.
 double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
@@ -74,8 +74,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk)) + spilled;
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled
-  const double fp32 = elements * 3 + (plan.lazy_rescale ? 0 : outputs);
-  const double fp32_issue = fp32 * std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
+  const double rescaled = plan.lazy_rescale ? 0 : outputs, fp32 = elements * 3 + rescaled;
   const bool bulk = plan.matrix_kind == MatrixKind::wgmma;  // one instruction for a tile's width
   const double matrix = bulk ? 0 : 2 * static_cast<double>(counts.matrix_steps) / steps;  // m16n8 instructions
   const CodeTime mask_code = code_of_masks(plan, parts.segments), score_code = code_of_scores(plan);
@@ -89,8 +88,14 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   // softcap: two products and the tanh; ALiBi: a distance and an addition; bias: half a load and an addition
   const double terms = (plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0);
   const double modified = score_code.instructions > 0 ? 0 : elements * terms;
-  d.issue = unlisted_instructions *
-            (fp32_issue + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
+  d.issue =
+      unlisted_instructions * (fp32 + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
+  // by their pipes; an exponential that scales denormals is a comparison and two products more
+  const double scaling = (plan.exp_instructions - 1) / 3.0;
+  const double products = 2 + 2 * scaling + (plan.softcap ? 2 : 0) + (plan.alibi ? 1 : 0) + (plan.bias ? 1 : 0);
+  d.fma = fma_cycles(device) * (elements * products + rescaled);
+  const double comparisons = 1.5 + scaling + 2 * masked + (plan.alibi ? 1 : 0);  // packing is half a one
+  d.alu = device.alu_instruction_cycles * elements * comparisons;
   for (const Operand x : {Operand::k, Operand::v}) {
     const CopyTime copies = copy_time(plan, device, x, parts.pages);
     d.issue += copies.instructions;
@@ -99,7 +104,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   d.issue += score_code.instructions + masked * mask_code.instructions;
   d.waits += waits_of(score_code) + masked * waits_of(mask_code);
 
-  const double pipe_width = std::max(1.0, 32 * schedulers / device.fp32_fma_per_clock);
+  const double pipe_width = std::max(1.0, fma_cycles(device));
   const double alu = device.alu_instruction_cycles * pipe_width, fma_pipe = device.fma_instruction_cycles * pipe_width;
   d.maxima = alu * (elements + 4 + masks);
   d.sums = fma_pipe * (elements + 2 + modified);  // the scores' own product is hidden under exponentials
@@ -160,7 +165,11 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   std::vector<int> warps(static_cast<std::size_t>(schedulers));
   for (int s = 0; s < schedulers; ++s)
     warps[static_cast<std::size_t>(s)] = (num_warps + schedulers - 1 - s) / schedulers;
-  return cycle_of_network({{d.tensor, d.exp, d.issue}, d.smem, d.waits}, warps);
+  // The slot of a sum or product is the first cycle of its time at their pipe, which most of a softmax needs in a row;
+  // comparisons stand among others, and bind only by their number.
+  const double beyond_issue = d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)));
+  return std::max(cycle_of_network({{d.tensor, d.exp, d.issue, beyond_issue}, d.smem, d.waits}, warps),
+                  warps.front() * std::max(d.fma, d.alu));
 }
 
 double l2_bytes_per_clock(const DeviceSpec& device) {

@@ -80,13 +80,15 @@ void write_unfused(const SimulationReport& r, TraceEvents& events) {
     events.slice(unfused_process, kernel_thread, kernel.name, begin, end,
                  {{"dram_read_bytes", kernel.dram_read_bytes},
                   {"dram_write_bytes", kernel.dram_write_bytes},
-                  {"flops", kernel.flops}});
+                  {"flops", kernel.flops},
+                  {"bound", kernel.bound}});
     const auto average = [&](std::string_view what, std::string_view unit, double value) {
       events.counter(unfused_process, what, unit, begin, run_us > 0 ? value / run_us : 0);
       events.counter(unfused_process, what, unit, end, 0);
     };
     average("DRAM", "GB/s", bytes / 1e3);
-    average("DRAM busy", "%", 100 * 1e6 * bytes / r.device.dram_bytes_per_second);
+    for (const Utilisation& u : kernel.utilisation)
+      average(fmt::format("{} busy", u.resource), "%", 100 * u.fraction * run_us);
     average("arithmetic", "TFLOP/s", kernel.flops / 1e6);
     from_us += kernel.time_us;
   }

@@ -37,7 +37,8 @@ struct Warps {
     double tensor = 0, vector = 0;
     for (const Utilisation& u : r.utilisation) {
       if (u.resource == "tensor") tensor = u.fraction;
-      if (u.resource == "exp" || u.resource == "issue") vector = std::max(vector, u.fraction);
+      for (const auto* resource : {"exp", "FMA", "ALU", "issue"})
+        if (u.resource == resource) vector = std::max(vector, u.fraction);
     }
     const std::vector<double>& cycles = r.walk_options.cycles_per_key_tile;
     shares.resize(cycles.size());

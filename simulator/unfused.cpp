@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attest/simulator/compulsory.h"
+#include "unfused_time.h"
 
 namespace attest {
 
@@ -25,7 +26,10 @@ double written_back(double between, double held, std::int64_t ways) {
 UnfusedKernels own_unfused(const Problem& p) {
   constexpr double threads = 256, sums = 64, sector = 32;
   UnfusedKernels own;
+  own.own = p.dtype != Dtype::fp32;
   own.tile_bytes = 128.0 * 128 * bytes_of(p.dtype);
+  own.output_column_unit = own.most_output_columns = own.least_rows = 128;
+  own.cluster = 1;
   own.local_bytes = threads * sums * sizeof(float);
   own.softmax_rows_per_sm = 32;
   own.softmax_row_bytes = 2 * sector;
@@ -55,10 +59,6 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   const double rows_at_once =
       static_cast<double>(device.num_sms * own.softmax_rows_per_sm) * static_cast<double>(p.seqlen_k) * bytes;
   const double read_twice = rows_at_once <= static_cast<double>(partition_bytes) ? 0 : cost.matrix_bytes;
-  const double matrix_rate = p.dtype == Dtype::fp32
-                                 ? device.fp32_fma_per_clock
-                                 : std::max(device.mma_sync_fma_per_clock_16bit, device.wgmma_fma_per_clock_16bit);
-  const double sms = static_cast<double>(device.num_sms) * device.sm_clock_hz;
   const auto l2 = static_cast<double>(device.l2_bytes);
   const double may_stay_dirty =
       device.l2_ways == 0 ? 0 : l2 * static_cast<double>(device.l2_dirty_ways) / static_cast<double>(device.l2_ways);
@@ -67,7 +67,7 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   const double slots = static_cast<double>(device.num_sms) * own.product_ctas_per_sm;
   double dirty = 0;
   const auto kernel = [&](std::string_view name, double operands, double read, double result, double tiles,
-                          double flops, double arithmetic, bool overlaps) {
+                          double flops) {
     UnfusedKernel step;
     step.name = name;
     step.dram_read_bytes = read;
@@ -88,21 +88,27 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
     step.dram_write_bytes = dirty + stored + again - left;
     dirty = left;
     step.flops = flops;
-    const double moved = (step.dram_read_bytes + step.dram_write_bytes) / device.dram_bytes_per_second;
-    step.time_us =
-        1e6 * ((overlaps ? std::max(moved, arithmetic) : moved + arithmetic) + device.launch_overhead_seconds);
     return step;
   };
-  const auto product = [&](double depth) { return pairs * depth / (matrix_rate * sms); };
   const double s = cost.matrix_bytes;
-  const double inputs = q + k + bias;
-  const double tiles = s / own.tile_bytes, columns = 128 * std::ceil(d_v / 128);  // of O, padded to tiles
-  const double output_tiles = queries * columns * bytes / own.tile_bytes;
-  const double p_bytes = s + queries * static_cast<double>(own.softmax_row_bytes);
-  cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, tiles, 2 * d * pairs, product(d), false);
-  cost.steps[1] =
-      kernel("P = softmax(S)", s, read_again + read_twice, p_bytes, 0, 0, pairs / (device.exp_per_clock * sms), true);
-  cost.steps[2] = kernel("O = P V", s + v, read_again + v, o, output_tiles, 2 * d_v * pairs, product(d_v), true);
+  const double inputs = q + k + bias, p_bytes = s + queries * static_cast<double>(own.softmax_row_bytes);
+  const ProductGrid scores = scores_grid(p, device, own), output = output_grid(p, device, own);
+  cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, scores.tiles, 2 * d * pairs);
+  cost.steps[0].l2_read_bytes = bias;
+  if (own.own)
+    time_own_product(cost.steps[0], scores, d, true, own.product_ctas_per_sm, device);
+  else
+    time_product(cost.steps[0], scores, stored_score(p), p, device);
+  cost.steps[1] = kernel("P = softmax(S)", s, read_again + read_twice, p_bytes, 0, 0);
+  if (own.own)
+    time_own_softmax(cost.steps[1], p, own.softmax_rows_per_sm, device);
+  else
+    time_softmax(cost.steps[1], p, device);
+  cost.steps[2] = kernel("O = P V", s + v, read_again + v, o, output.tiles, 2 * d_v * pairs);
+  if (own.own)
+    time_own_product(cost.steps[2], output, pairs / queries, false, own.product_ctas_per_sm, device);
+  else
+    time_product(cost.steps[2], output, stored_result(), p, device);
   cost.dirty_bytes_left = dirty;
   for (const UnfusedKernel& step : cost.steps) {
     cost.dram_read_bytes += step.dram_read_bytes;
@@ -111,6 +117,7 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
     cost.flops += step.flops;
     cost.time_us += step.time_us;
   }
+  add_up_times(cost);
   return cost;
 }
 

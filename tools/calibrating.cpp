@@ -124,6 +124,7 @@ class Calibrator {
     measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(), "a chain of loads over 2 GiB");
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(), "all SMs read 8 MiB again and again");
     measured(&DeviceSpec::dram_bytes_per_second, hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
+    measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
   }
 
   void measure_rates() {

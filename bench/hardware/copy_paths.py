@@ -91,6 +91,9 @@ class Kernel:
                     heapq.heappush(queue, (steps + 1, j, met, way))
         raise SystemExit("copy_paths: no such path")
 
+    def latency(self, text: str) -> float:
+        return LATENCIES.get(operation(text), 0) * ("LD.E.U16" not in text)
+
     def cycles(self, way: list[int]) -> float:
         now, ready = 0.0, [0.0] * 6
         for i in way:
@@ -98,7 +101,7 @@ class Kernel:
             now = max([now, *(ready[b] for b in range(6) if control >> 11 >> b & 1)])
             barrier = control >> 5 & 7
             if barrier != NO_BARRIER:
-                ready[barrier] = now + LATENCIES.get(operation(text), 0) * ("LD.E.U16" not in text)
+                ready[barrier] = now + self.latency(text)
             now += max(1, control & 15)
         return now
 

@@ -48,7 +48,10 @@ function drawFigures() {
   const rows = figures.map(([key, label, format, formula]) => [`${label}`, format(predict[key]), formula, key]).concat([
     ["unfused DRAM read", bytes(u.dram_read_bytes), "Q + K + V + S + P, the last two only if they do not fit an L2 partition", "unfused.dram_read_bytes"],
     ["unfused DRAM written", bytes(u.dram_write_bytes), "S + P + O", "unfused.dram_write_bytes"],
-    ["unfused time", time(u.time_us), "of each kernel arithmetic and bytes, one after the other in the products, together in softmax, and a launch", "unfused.time_us"],
+    ["unfused L2 to SMs", bytes(u.l2_read_bytes), "each product's tiles: rows and columns of its operands, one of them once for the CTAs that share it by multicast; S once", "unfused.l2_read_bytes"],
+    ["unfused cycles", grouped(u.cycles), "of each kernel its start, then the longest of its pipes' work on the fullest SM and of bytes over L2's and DRAM's rates; a product's stores after that", "unfused.cycles"],
+    ["unfused time", time(u.time_us), "cycles / SM clock, and a launch of each kernel", "unfused.time_us"],
+    ["unfused bound by", u.bound, "as of the fused kernel, over the three kernels' cycles", "unfused.bound"],
   ]);
   table(section("figures").select("table"), [["figure"], ["value", "number"], ["how it is made", "formula"], ["name in the JSON", "formula"]], rows);
 }

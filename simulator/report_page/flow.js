@@ -10,7 +10,7 @@ function drawFlow() {
         : { read: [fused.shared_read], write: [fused.shared_write], what: "shared memory and registers" } ] },
     { name: `unfused: ${predict.unfused.kernels} kernels, S and P go through DRAM`, ways: [
       { read: [unfused.dram_read], write: [unfused.dram_write], what: "DRAM and L2" },
-      { read: [unfused.sm_read_at_least], write: [unfused.sm_write_at_least], what: "L2 and the SMs, at least", least: true },
+      { read: [unfused.l2_read], write: [unfused.sm_write], what: "L2 and the SMs" },
       null ] },
   ];
   const most = d3.max(lanes, (lane) => d3.max(lane.ways, (way) => way && d3.max(way.read.concat(way.write)))) || 1;
@@ -60,7 +60,7 @@ function drawFlow() {
       d: `M${x0},${y - a}L${x1},${y - b}L${x1},${y + b}L${x0},${y + a}Z` });
     const apart = figures.length > 1 && Math.abs(last - first) > 0.02 * last;
     tip(band, `${verb} between ${way.what}: ${bytes(first)}` + (apart ? `; the SMs ask for ${bytes(last)}` : ""));
-    const label = (way.least ? "\u2265\u202f" : "") + bytes(first);
+    const label = bytes(first);
     const above = y - Math.max(a, b) - 0.35 * e;
     textAt(g, (x0 + x1) / 2, above, arrow === "\u2192" ? label + "\u202f" + arrow : arrow + "\u202f" + label);
     if (apart && x1 - x0 > 8 * e) textAt(g, (x0 + x1) / 2, y + Math.max(a, b) + 0.95 * e, `SMs ask ${bytes(last)}`, { cls: "soft" });

@@ -51,6 +51,16 @@ TEST(Report, JsonHasTheContractsNames) {
     ASSERT_TRUE(json.contains(name)) << name;
     EXPECT_TRUE(json[name].is_number()) << name;
   }
+  const std::vector<std::string> resources = {"tensor", "exp", "FMA", "ALU", "issue", "shared memory", "L2", "DRAM"};
+  ASSERT_EQ(json["unfused"]["steps"].size(), 3U);
+  for (const auto* terms : {&json, &json["unfused"], &json["unfused"]["steps"][0], &json["unfused"]["steps"][1],
+                            &json["unfused"]["steps"][2]}) {
+    EXPECT_GT((*terms)["cycles"], 0);
+    EXPECT_TRUE((*terms)["bound"].is_string());
+    std::vector<std::string> named;
+    for (const auto& [resource, fraction] : (*terms)["utilisation"].items()) named.push_back(resource);
+    EXPECT_EQ(named, resources);
+  }
   EXPECT_TRUE(json["bound"].is_string());
   EXPECT_EQ(json["case"]["schema"], "attest/case/1");
   EXPECT_EQ(json["device"], "h100");

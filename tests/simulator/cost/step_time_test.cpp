@@ -115,6 +115,37 @@ TEST(StepTime, InstructionsThatAPlanImplies) {
   EXPECT_NEAR(more(plan, 0, 7), 14, 1e-9);
 }
 
+// A score is two sums or products and a maximum, half a conversion; an element of O is rescaled; a mask is two
+// comparisons. The pipes take 2 cycles a warp instruction where an SM has 64 lanes of them, and what is measured.
+TEST(StepTime, ProductsAndComparisonsHavePipesOfTheirOwn) {
+  KernelPlan plan = warps(4);
+  Counts counts;
+  counts.key_tiles = 1;
+  const double scores = 16.0 * plan.tile_n / 32, outputs = 16.0 * plan.columns(Operand::o) / 32;
+  for (const auto& [name, lanes] : {std::pair{"a100", 64.0}, {"h200", 128.0}}) {
+    const DeviceSpec device = load_device(name);
+    const StepDemand d = step_demand(plan, device, counts, 0);
+    EXPECT_DOUBLE_EQ(d.fma, (2 * scores + outputs) * 128 / lanes) << name;
+    EXPECT_DOUBLE_EQ(d.alu, 1.5 * scores * device.alu_instruction_cycles) << name;
+    KernelPlan scaling = plan, alibi = plan;
+    scaling.exp_instructions = 4, alibi.alibi = true;
+    EXPECT_DOUBLE_EQ(step_demand(scaling, device, counts, 0).fma - d.fma, 2 * scores * 128 / lanes) << name;
+    EXPECT_DOUBLE_EQ(step_demand(alibi, device, counts, 0).alu - d.alu, scores * device.alu_instruction_cycles) << name;
+    counts.masked_key_tiles = 1;
+    EXPECT_DOUBLE_EQ(step_demand(plan, device, counts, 0).alu - d.alu, 2 * scores * device.alu_instruction_cycles);
+    counts.masked_key_tiles = 0;
+  }
+  // alone, a warp stands at a pipe for what its instructions take beyond their slots; many are bound by the pipe
+  StepDemand demand{400, 300, 200, 100};
+  demand.fma = 300;
+  EXPECT_NEAR(cycles_per_key_tile(demand, plan, load_device("h200"), 1) -
+                  cycles_per_key_tile({400, 300, 200, 100}, plan, load_device("h200"), 1),
+              0, 1e-6);
+  EXPECT_NEAR(cycles_per_key_tile(demand, warps(1), load_device("a100"), 1), 1000 + 150, 1e-3);
+  demand.alu = 900;
+  EXPECT_NEAR(cycles_per_key_tile(demand, plan, load_device("h200"), 16), 16 * 900, 0.02 * 16 * 900);
+}
+
 KernelPlan warpgroups(int n) {
   KernelPlan plan = warps(4 * n);
   plan.matrix_kind = MatrixKind::wgmma;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "attest/simulator/report.h"
+
 namespace attest {
 namespace {
 
@@ -43,6 +45,7 @@ struct Profiled {
   Problem problem;
   std::size_t step = 0;
   double dram_read_bytes = 0, dram_write_bytes = 0, time_us = 0;
+  double cycles = 0, l2_read_bytes = 0, tensor = 0;  // where caches are cold
 };
 
 std::vector<Profiled> read_profiled() {
@@ -61,7 +64,10 @@ std::vector<Profiled> read_profiled() {
     row.step = cells[5][0] == 'S' ? 0 : cells[5][0] == 'P' ? 1 : 2;
     row.dram_read_bytes = static_cast<double>(number(6));
     row.dram_write_bytes = static_cast<double>(number(7));
+    row.cycles = static_cast<double>(number(8));
     row.time_us = static_cast<double>(number(9)) / 1000;
+    if (row.cold)
+      row.tensor = std::stod(cells.at(10)) / 100, row.l2_read_bytes = 32.0 * static_cast<double>(number(11));
   }
   return rows;
 }
@@ -77,7 +83,7 @@ struct Mean {
 // PyTorch's takes 2 to 4 times as long as its bytes, which is no mechanism of this model.
 TEST(Unfused, KernelsOfPyTorchOnAnH200) {
   const DeviceSpec device = load_device("h200");
-  Mean reads, writes, products;
+  Mean reads, writes, products, l2;
   fmt::print("caches  case                step            | DRAM read   model | DRAM write  model |      us  model\n");
   for (const Profiled& row : read_profiled()) {
     const UnfusedCost cost = unfused_cost(row.problem, device);
@@ -95,18 +101,85 @@ TEST(Unfused, KernelsOfPyTorchOnAnH200) {
     EXPECT_NEAR(row.dram_write_bytes, written, 16e6) << step.name;
     if (step.operand_bytes > 32e6) reads.add(read / row.dram_read_bytes);
     if (written > 32e6) writes.add(written / row.dram_write_bytes);
-    if (row.cold && row.step != 1 && moved > 100e6) products.add(step.time_us / row.time_us);
+    const double run_us = step.time_us - 1e6 * device.launch_overhead_seconds;  // what a profiler times
+    if (row.cold && row.step != 1 && moved > 100e6) {
+      products.add(run_us / row.time_us);
+      l2.add(step.l2_read_bytes / row.l2_read_bytes);
+      // the pipe's work over the kernel's time
+      const double tensor = step.utilisation[0].fraction * step.cycles;
+      const double counted = row.tensor * row.cycles;
+      EXPECT_EQ(step.utilisation[0].resource, "tensor");
+      EXPECT_NEAR(tensor / counted, 1, 0.02);
+    }
   }
   fmt::print(
       "DRAM reads of more than 32 MB ({}): {:.1f}% off on average, {:.1f}% at most; writes ({}) {:.1f}%, {:.1f}%; time "
-      "of products ({}) {:.0f}%, {:.0f}%\n",
+      "of products ({}) {:.0f}%, {:.0f}%; their L2 reads {:.1f}%, {:.1f}%\n",
       reads.rows, 100 * reads.mean(), 100 * reads.most, writes.rows, 100 * writes.mean(), 100 * writes.most,
-      products.rows, 100 * products.mean(), 100 * products.most);
+      products.rows, 100 * products.mean(), 100 * products.most, 100 * l2.mean(), 100 * l2.most);
   EXPECT_GE(reads.rows, 20);
   EXPECT_LT(reads.mean(), 0.02);
   EXPECT_LT(reads.most, 0.06);
   EXPECT_LT(writes.mean(), 0.05);
   EXPECT_LT(products.mean(), 0.12);
+  EXPECT_LT(l2.mean(), 0.04);
+  EXPECT_LT(l2.most, 0.15);
+}
+
+// The terms of the fused kernel: what binds and how busy each resource is, of each kernel and of all three.
+TEST(Unfused, EachKernelSaysWhatBindsIt) {
+  const DeviceSpec device = load_device("h200");
+  Problem p{4, 16, 16, 4096, 4096, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  const UnfusedCost cost = unfused_cost(p, device);
+  double cycles = 0, tensor = 0;
+  for (const UnfusedKernel& step : cost.steps) {
+    SCOPED_TRACE(step.name);
+    EXPECT_EQ(step.bound, "DRAM");
+    EXPECT_DOUBLE_EQ(step.time_us, 1e6 * (step.cycles / device.sm_clock_hz + device.launch_overhead_seconds));
+    ASSERT_EQ(step.utilisation.size(), 8U);
+    for (const Utilisation& u : step.utilisation) {
+      const bool multiplies = step.flops > 0, idle = multiplies ? u.resource == "exp" : u.resource == "tensor";
+      EXPECT_EQ(u.fraction > 0, !idle && !(!multiplies && u.resource == "shared memory")) << u.resource;
+      EXPECT_LE(u.fraction, 1) << u.resource;
+    }
+    cycles += step.cycles, tensor += step.utilisation[0].fraction * step.cycles;
+  }
+  EXPECT_DOUBLE_EQ(cost.cycles, cycles);
+  EXPECT_EQ(cost.bound, "DRAM");
+  EXPECT_DOUBLE_EQ(cost.utilisation[0].fraction * cycles, tensor);
+  // what the pipe does by hand: all pairs, headdim products each, twice
+  EXPECT_DOUBLE_EQ(tensor, 2 * 64 * 4096.0 * 4096 * 128 / device.wgmma_fma_per_clock_16bit / 132);
+  p.softcap = 30;
+  EXPECT_GT(unfused_cost(p, device).steps[0].utilisation[1].fraction, 0);  // tanh, as S is written
+  p.dtype = Dtype::fp32;
+  const UnfusedCost wide = unfused_cost(p, device);
+  EXPECT_EQ(wide.steps[2].utilisation[0].fraction, 0);
+  EXPECT_GT(wide.steps[2].utilisation[2].fraction, 1.0 / 3);  // sums and products, without tensor cores
+}
+
+// A few heads leave SMs without work, and one query a head does not fill them: no kernel is as fast as all of DRAM.
+TEST(Unfused, SmallGridsDoNotReachTheDevicesRates) {
+  const DeviceSpec device = load_device("h200");
+  const auto seconds = [&](std::int64_t heads, std::int64_t keys) {
+    const Problem p{1, heads, heads, 1, keys, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+    return 1e-6 * unfused_cost(p, device).steps[2].time_us - device.launch_overhead_seconds;
+  };
+  // eight CTAs of O = P V, each at an SM's share of what L2 delivers
+  const double bytes = 65536.0 * 128 * 2;
+  EXPECT_GT(seconds(8, 65536), bytes / (device.l2_bytes_per_second / 132));
+  EXPECT_NEAR(seconds(40, 65536) / seconds(8, 65536), 1, 0.01);
+  EXPECT_GT(seconds(1, 16) * device.sm_clock_hz,
+            device.kernel_launch_cycles + device.dram_latency_cycles + device.l2_latency_cycles);
+}
+
+// A decoding step reads K and V once either way: three kernels are slower by their launches and what they write.
+TEST(Unfused, ADecodingStepIsNoFasterThanFused) {
+  const DeviceSpec device = load_device("h200");
+  Case c;
+  c.problem = {64, 32, 32, 1, 2048, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  const SimulationReport r = simulate(c, plan_named("attest", c, device), device, "attest");
+  EXPECT_GT(r.unfused_speedup, 1);
+  EXPECT_LT(r.unfused_speedup, 1.2);
 }
 
 TEST(Unfused, NeverFasterThanItsBytesOrItsLaunches) {

@@ -13,14 +13,9 @@
 #include "attest/simulator/occupancy.h"
 #include "attest/simulator/tile_walk.h"
 #include "attest/simulator/unfused.h"
+#include "attest/simulator/utilisation.h"
 
 namespace attest {
-
-/// The share of a resource's peak that a kernel uses over its predicted time, 0 to 1.
-struct Utilisation {
-  std::string_view resource;  // "tensor", "exp", "issue", "shared memory", "L2" or "DRAM"
-  double fraction = 0;
-};
 
 /// A field of the device that is an estimate, and the figures that would move with it.
 struct Estimate {

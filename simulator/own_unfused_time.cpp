@@ -1,0 +1,103 @@
+// gpu/unfused's kernels wait where good ones do not: a CTA copies its operands, then multiplies them; its sums come
+// back from local memory; a row of softmax is a warp's. What their warps execute is off their machine code, how they
+// share an SM is step_time's network.
+#include <algorithm>
+#include <cmath>
+
+#include "attest/simulator/compulsory.h"
+#include "attest/simulator/step_time.h"
+#include "unfused_time.h"
+
+namespace attest {
+namespace {
+
+/// Of a warp: instructions, those of two pipes, cycles that it takes alone, and how often it waits for L2 besides.
+struct Part {
+  double instructions = 0, alu = 0, fma = 0, cycles = 0, waits = 0;
+};
+constexpr Part operator*(double n, Part p) {
+  return {n * p.instructions, n * p.alu, n * p.fma, n * p.cycles, n * p.waits};
+}
+constexpr Part operator+(Part a, Part b) {
+  return {a.instructions + b.instructions, a.alu + b.alu, a.fma + b.fma, a.cycles + b.cycles, a.waits + b.waits};
+}
+
+// simulator/measured/unfused_paths.csv, whole tiles of 16-bit elements without masks. A slice of 128 x 32 is two turns
+// of a loop that copies, the results of a warp are two rounds of four turns of two; of each the longer one holds the
+// first.
+constexpr Part copies{68, 29, 12, 189, 2};  // of A and of B, a turn each
+constexpr Part scores_once = Part{202, 62, 59, 651, 0} + Part{80, 29, 12, 154, 0} +
+                             2 * (Part{441, 150, 142, 1369, 4} + 4 * Part{85, 33, 31, 266, 0});
+constexpr Part scores_step = Part{247, 83, 32, 740, 2} + copies;
+constexpr Part output_once = Part{201, 64, 56, 634, 0} + Part{80, 28, 15, 147, 0} +
+                             2 * (Part{637, 212, 202, 2740, 4} + 4 * Part{132, 48, 47, 598, 0});
+constexpr Part output_step = Part{252, 66, 21, 837, 2} + copies;
+constexpr Part softmax_once{193, 77, 54, 741, 0};
+constexpr Part softmax_keys = Part{257, 152, 31, 1316, 1} + Part{320, 156, 81, 1674, 1};  // 256 of a row, read twice
+
+constexpr double depth_of_step = 32, keys_of_turn = 256, warps = 8;
+
+/// `n` CTAs of 8 warps that each do `part` and beside it `tensor` and `exp` and `smem` cycles.
+void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const Part& part, StepDemand d,
+                 const DeviceSpec& device) {
+  const auto sms = static_cast<double>(device.num_sms), schedulers = static_cast<double>(device.warp_schedulers_per_sm);
+  d.issue = part.instructions;
+  d.alu = part.alu * device.alu_instruction_cycles;
+  d.fma = part.fma * 32 * schedulers / device.fp32_fma_per_clock;
+  const double of_dram = kernel.l2_read_bytes == 0 ? 0 : std::min(1.0, kernel.dram_read_bytes / kernel.l2_read_bytes);
+  d.waits = std::max(0.0, part.cycles - part.instructions) +
+            part.waits * (device.l2_latency_cycles + of_dram * device.dram_latency_cycles);
+  KernelPlan plan;
+  plan.num_warps = static_cast<int>(warps);
+  const double of_sm = std::ceil(ctas / sms), together = std::min<double>(ctas_per_sm, of_sm);
+  const double turns = std::floor(of_sm / together), last = of_sm - turns * together;
+  const auto turn = [&](double n) {
+    return n == 0 ? 0 : device.cta_launch_cycles + cycles_per_key_tile(d, plan, device, static_cast<int>(n));
+  };
+  const double moved = (kernel.dram_read_bytes + kernel.dram_write_bytes) / dram_bytes_per_clock(device);
+  const double cycles = device.kernel_launch_cycles + std::max(turns * turn(together) + turn(last), moved);
+  const double of_scheduler = ctas * warps / sms / schedulers;
+  finish(kernel,
+         {.tensor = d.tensor * of_scheduler,
+          .exp = d.exp * of_scheduler,
+          .fma = d.fma * of_scheduler,
+          .alu = d.alu * of_scheduler,
+          .issue = d.issue * of_scheduler,
+          .smem = d.smem * ctas * warps / sms},
+         ctas == 0 ? 0 : cycles, device);
+}
+
+}  // namespace
+
+void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth, bool scores, int ctas_per_sm,
+                      const DeviceSpec& device) {
+  const auto schedulers = static_cast<double>(device.warp_schedulers_per_sm);
+  const double steps = std::ceil(depth / depth_of_step);
+  StepDemand d;
+  const double products = g.rows * g.columns * steps * depth_of_step;
+  d.tensor = products / warps / (device.mma_sync_fma_per_clock_16bit / schedulers);
+  // slices in, fragments of 32 x 64 a warp, sums in fp32 through shared memory
+  const double bytes = steps * depth_of_step * (g.rows + g.columns) * 2 + products * 2 * (32.0 + 64) / (32 * 64) +
+                       2 * g.rows * g.columns * sizeof(float);
+  d.smem = bytes / device.smem_bytes_per_clock / warps;
+  kernel.l2_read_bytes += g.l2_read_bytes;
+  const Part part = scores ? scores_once + steps * scores_step : output_once + steps * output_step;
+  time_kernel(kernel, g.tiles, ctas_per_sm, part, d, device);
+}
+
+void time_own_softmax(UnfusedKernel& kernel, const Problem& p, int rows_per_sm, const DeviceSpec& device) {
+  double rows = 0, keys = 0;
+  for (const Lengths& n : lengths_of(p)) {
+    const auto of_class = static_cast<double>(n.entries * n.queries * p.nheads);
+    rows += of_class;
+    keys += of_class * std::ceil(static_cast<double>(n.keys) / keys_of_turn);
+  }
+  const double turns = rows == 0 ? 0 : keys / rows;
+  StepDemand d;
+  d.exp = turns * keys_of_turn / (device.exp_per_clock / static_cast<double>(device.warp_schedulers_per_sm));
+  kernel.l2_read_bytes = 2 * kernel.operand_bytes;
+  time_kernel(kernel, std::ceil(rows / warps), rows_per_sm / static_cast<int>(warps),
+              softmax_once + turns * softmax_keys, d, device);
+}
+
+}  // namespace attest

@@ -3,6 +3,7 @@
 
 #include "attest/fuzz/kernels.h"
 #include "attest/fuzz/worker.h"
+#include "attest/problem/child.h"
 #include "commands.h"
 #include "measuring.h"
 
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && attest::WorkerProgram{}.arguments.front() == argv[1])
     return attest::serve_worker(attest::make_kernel);
   if (argc == 3 && std::string_view(argv[1]) == measure_worker_argument) return make_marked_calls(argv[2]);
+  attest::become_subreaper();  // a kernel under test may start what it likes
   const Command commands[] = {check_command(),   fuzz_command(),      predict_command(),   tune_command(),
                               measure_command(), calibrate_command(), reference_command(), mutants_command(),
                               kernels_command(), devices_command(),   plans_command(),     models_command(),

@@ -9,9 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <set>
 
 namespace attest {
 namespace {
@@ -38,10 +45,71 @@ std::vector<std::string> variables_with(const std::vector<std::pair<std::string,
   return variables;
 }
 
+// The children that are not to be ended as somebody's orphans. The lock is held while one is started or orphans are
+// looked for, so that none is met before it stands here.
+struct Family {
+  std::mutex mutex;
+  bool adopts = false;
+  std::set<pid_t> known;
+};
+Family& family() {
+  static Family family;
+  return family;
+}
+
+// "17 (a (strange) name) S 4 ...": the number behind the state.
+pid_t parent_in(const std::string& stat) {
+  const std::size_t name_end = stat.rfind(')');
+  constexpr std::size_t to_parent = 4;  // ") S "
+  pid_t parent = -1;
+  if (name_end != std::string::npos && name_end + to_parent < stat.size())
+    std::from_chars(stat.data() + name_end + to_parent, stat.data() + stat.size(), parent);
+  return parent;
+}
+
+std::vector<pid_t> children_of_this_process() {
+  std::vector<pid_t> children;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    pid_t pid = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
+    std::ifstream file(at->path() / "stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    if (parent_in(stat) == ::getpid()) children.push_back(pid);
+  }
+  return children;
+}
+
+// A process that a driver holds may outlive SIGKILL for long; then it is left to whoever inherits it.
+constexpr double longest_end_seconds = 10;
+
+// Kills what this process inherited from children that have ended, and what it inherits by that in turn.
+void end_orphans() {
+  constexpr int look_every_ms = 1;
+  for (double waited = 0;; waited += 1e-3 * look_every_ms) {
+    {
+      const std::lock_guard lock(family().mutex);
+      if (!family().adopts) return;
+      std::vector<pid_t> orphans = children_of_this_process();
+      std::erase_if(orphans, [](pid_t child) { return family().known.contains(child); });
+      if (orphans.empty()) return;
+      for (const pid_t orphan : orphans) {
+        ::kill(orphan, SIGKILL);
+        ::waitpid(orphan, nullptr, WNOHANG);
+        if (waited >= longest_end_seconds) family().known.insert(orphan);
+      }
+    }
+    ::poll(nullptr, 0, look_every_ms);
+  }
+}
+
 // In the child: only what a signal handler may call. What is wrong goes to the parent, which reads until exec closes.
 [[noreturn]] void become(const char* program, char* const* argv, char* const* environment, const ChildOptions& options,
-                         int nothing, int failed, pid_t parent) {
+                         int nothing, int failed, pid_t parent, bool adopts) {
   if (options.own_group) ::setpgid(0, 0);
+  // What it leaves in sessions of their own comes to the parent when it ends, and not among what others left before.
+  if (adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it ended before that was set
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, options.ignores_signals ? SIG_IGN : SIG_DFL);
@@ -93,6 +161,13 @@ SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes), descriptor_(::mem
 
 SharedMemory::~SharedMemory() { ::munmap(data_, bytes_); }
 
+void become_subreaper() {
+  const std::lock_guard lock(family().mutex);
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) cannot("no subreaper");
+  family().adopts = true;
+  for (const pid_t child : children_of_this_process()) family().known.insert(child);
+}
+
 std::string ChildEnd::how() const {
   if (signal == 0) return fmt::format("exit status {}", exit_status);
   const char* const name = ::sigabbrev_np(signal);
@@ -109,8 +184,13 @@ Child::Child(const std::string& program, std::vector<std::string> words, const C
   const Descriptor reading(ends[0]);
   Descriptor failed(ends[1]);
   const pid_t parent = ::getpid();
-  pid_ = ::fork();
-  if (pid_ == 0) become(program.c_str(), argv.data(), envp.data(), options, nothing.get(), failed.get(), parent);
+  {
+    const std::lock_guard lock(family().mutex);
+    pid_ = ::fork();
+    if (pid_ == 0)
+      become(program.c_str(), argv.data(), envp.data(), options, nothing.get(), failed.get(), parent, family().adopts);
+    if (pid_ > 0) family().known.insert(pid_);
+  }
   if (pid_ < 0) cannot(fmt::format("no process for '{}'", program));
   if (own_group_) ::setpgid(pid_, pid_);  // whoever is first
   failed.close();
@@ -141,17 +221,20 @@ const ChildEnd& Child::end(double grace_seconds) {
   wait_for_end(grace_seconds);
   end_.killed = !has_ended();
   ::kill(own_group_ ? -pid_ : pid_, SIGKILL);
-  // A process that a driver holds may outlive SIGKILL for long; then it is left to whoever inherits it.
-  constexpr double longest_seconds = 10;
-  wait_for_end(longest_seconds);
+  wait_for_end(longest_end_seconds);
   int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-    if (WIFEXITED(status)) end_.exit_status = WEXITSTATUS(status);
-    if (WIFSIGNALED(status)) end_.signal = WTERMSIG(status);
-  } else {
-    end_.signal = SIGKILL;
+  {
+    const std::lock_guard lock(family().mutex);
+    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+      family().known.erase(pid_);
+      if (WIFEXITED(status)) end_.exit_status = WEXITSTATUS(status);
+      if (WIFSIGNALED(status)) end_.signal = WTERMSIG(status);
+    } else {
+      end_.signal = SIGKILL;
+    }
   }
   pid_ = -1;
+  end_orphans();
   return end_;
 }
 

@@ -3,10 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 
 namespace attest {
 namespace {
@@ -52,6 +56,52 @@ TEST(Child, SignalsAreTheParentsWhereItSaysSo) {
   options.ignores_signals = true;
   EXPECT_EQ(Child("sh", shell("kill -TERM $$; exit 3"), options).end(10).how(), "exit status 3");
   EXPECT_EQ(Child("sh", shell("kill -TERM $$; exit 3"), {}).end(10).how(), "SIGTERM");
+}
+
+// A shell with descendants in sessions of their own, one of them an orphan, that all hold the other end of a socket.
+class WithDaemons {
+ public:
+  explicit WithDaemons(const std::string& afterwards) {
+    auto [ours, theirs] = make_socket_pair();
+    ours_ = std::move(ours);
+    ChildOptions options;
+    options.descriptors = {{theirs.get(), 3}};
+    const std::string daemon = "setsid sh -c '(setsid sleep 60 &) ; printf x >&3; sleep 60' &";
+    child = std::make_unique<Child>("sh", shell("(" + daemon + ") ; exec 3>&-; " + afterwards), options);
+    char begun = 0;
+    EXPECT_EQ(::recv(ours_.get(), &begun, 1, 0), 1);
+  }
+  // Nobody holds the other end any more.
+  bool all_ended(double seconds) const {
+    pollfd ready{ours_.get(), POLLIN, 0};
+    char byte = 0;
+    return ::poll(&ready, 1, static_cast<int>(1e3 * seconds)) == 1 && ::recv(ours_.get(), &byte, 1, 0) == 0;
+  }
+
+  std::unique_ptr<Child> child;
+
+ private:
+  Descriptor ours_;
+};
+
+TEST(Child, WhatItStartedInSessionsOfTheirOwnEndsWithItAndNobodyElses) {
+  become_subreaper();
+  const pid_t stranger = ::fork();  // as one that was there before a program became attest
+  if (stranger == 0) ::pause(), ::_exit(0);
+  become_subreaper();
+  const WithDaemons other("sleep 60");
+  for (const char* const afterwards : {"sleep 60", "exit 0"}) {  // killed, and ended by itself before
+    const WithDaemons family(afterwards);
+    EXPECT_FALSE(family.all_ended(0.1)) << afterwards;
+    family.child->end(afterwards[0] == 'e' ? 5 : 0);
+    EXPECT_TRUE(family.all_ended(0)) << afterwards << ": end() has waited for them";
+  }
+  EXPECT_FALSE(other.all_ended(0.1)) << "they are of one that still runs";
+  other.child->end();
+  EXPECT_TRUE(other.all_ended(0));
+  EXPECT_EQ(::kill(stranger, SIGKILL), 0);
+  EXPECT_EQ(::waitpid(stranger, nullptr, 0), stranger);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST(Child, WhatCannotBeExecutedIsSaid) {

@@ -60,7 +60,7 @@ struct ChildOptions {
   std::vector<std::pair<int, int>> descriptors;                  // {in this process, in the child}
   std::vector<std::pair<std::string, std::string>> environment;  // beside this process's, or in its place
   bool ignores_signals = false;  // SIGINT, SIGTERM and SIGHUP, on which the parent decides; else they end it
-  bool own_group = true;         // what it starts ends with it
+  bool own_group = true;         // what it starts ends with it, unless it leaves the group
 };
 
 struct ChildEnd {
@@ -78,6 +78,11 @@ class NotExecuted : public EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
+/// From here on the end of a Child is also that of every process that it started, in whatever session (setsid) and
+/// however far removed (a double fork): this process inherits them, kills and reaps them. For programs whose children
+/// are all Childs, or were there before; others are taken for orphans. Throws EnvironmentError where it is refused.
+void become_subreaper();
+
 /// A child process: killed with this object, and where the thread ends that made it.
 class Child {
  public:
@@ -90,7 +95,8 @@ class Child {
 
   /// Until end() its number, which is its group's too, is nobody else's.
   bool has_ended() const;
-  /// Gives it `grace_seconds` to end by itself, then kills it with its group, and reaps it. Again: the same.
+  /// Gives it `grace_seconds` to end by itself, then kills it with its group, and reaps it, and after
+  /// become_subreaper() all that it left behind. Again: the same.
   const ChildEnd& end(double grace_seconds = 0);
 
  private:

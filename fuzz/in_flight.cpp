@@ -42,6 +42,10 @@ InFlight::InFlight(KernelCall call) {
   record->kernel_since_ns = monotonic_ns();
 }
 
+void renew_in_flight() {
+  if (record) record->kernel_since_ns = monotonic_ns();
+}
+
 InFlight::~InFlight() {
   if (!record) return;
   const std::int64_t now = monotonic_ns(), took = now - record->kernel_since_ns;

@@ -6,9 +6,9 @@
 namespace attest {
 namespace {
 
-// A clock of the kernel's own takes a batch of calls for each repeat, and at first batches that double until one is
-// long enough (gpu/python/attest.py). The first batch and the last that doubles come on top, and a call before all.
-constexpr int more_batches = 3;
+// Batches double while all of them together are below longest_batch_seconds (gpu/python/attest.py), so the last is
+// below twice that, and a call within it hangs no sooner than one alone.
+constexpr double longest_doubled_seconds = 2 * longest_batch_seconds;
 
 }  // namespace
 
@@ -25,10 +25,9 @@ bool TimingWorker::on_device() {
 }
 
 TimedCalls TimingWorker::time(const Case& c, int repeats) {
-  const double series_seconds =
-      hang_seconds_ > 0 ? (repeats + more_batches) * (longest_batch_seconds + hang_seconds_) : 0;
+  const double batch_seconds = hang_seconds_ > 0 ? longest_doubled_seconds + hang_seconds_ : 0;
   const wire::Json answer = ask(*session_, {{"time", wire::from_case(c)}, {"repeats", repeats}},
-                                {.kernel_seconds = hang_seconds_, .own_seconds = 0, .series_seconds = series_seconds});
+                                {.kernel_seconds = hang_seconds_, .own_seconds = 0, .batch_seconds = batch_seconds});
   TimedCalls timed;
   if (answer.contains("unsupported")) {
     timed.refused = answer.at("unsupported").get<std::string>();

@@ -17,6 +17,8 @@
 #include "attest/fuzz/generators.h"
 #include "attest/fuzz/in_flight.h"
 #include "attest/fuzz/inspect.h"
+#include "attest/gpu/guarded.h"
+#include "attest/gpu/run_place.h"
 #include "attest/problem/error.h"
 #include "attest/problem/exit_code.h"
 #include "watched_kernel.h"
@@ -92,7 +94,10 @@ class Server {
 
   // From within the kernel's call, which the parent finds in the record, as it does after a crash.
   [[noreturn]] void end_lost(const char* what) {
-    reply({{"lost", what}});
+    try {
+      reply({{"lost", what}});
+    } catch (const std::bad_alloc&) {  // the end of the process says it as well
+    }
     std::fflush(nullptr);
     ::_exit(exit_kernel_crashed);
   }
@@ -104,7 +109,11 @@ class Server {
     budget_ = {budget.at(0).get<std::int64_t>(), budget.at(1).get<std::int64_t>(), budget.at(2).get<std::int64_t>()};
     if (const int threads = hello.at("threads").get<int>(); threads > 0) omp_set_num_threads(threads);
     try {
-      kernel_ = std::make_unique<WatchedKernel>(make_kernel_(name_), [this](const char* what) { end_lost(what); });
+      const ProcessLimits limits;
+      std::unique_ptr<Kernel> kernel = make_kernel_(name_);
+      if (const std::string lowered = limits.restored(); !lowered.empty())
+        throw KernelLost("it changes the limits of its process, " + lowered);
+      kernel_ = std::make_unique<WatchedKernel>(std::move(kernel), [this](const char* what) { end_lost(what); });
     } catch (const InvalidInput& error) {
       reply({{"invalid", error.what()}, {"field", error.field()}});
       return false;
@@ -242,6 +251,8 @@ int serve_worker(const KernelByName& make_kernel) {
   settle();
   auto& record = *static_cast<FlightRecord*>(shared);
   set_flight_record(&record);
+  hear_of_batches(renew_in_flight);
+  guard_around_margins();
   Server(socket, record, make_kernel).serve();
   // Without destructors: whatever the kernel left behind must not look like a crash of a case.
   std::fflush(nullptr);

@@ -95,7 +95,7 @@ bool WorkerSession::stops() {
 
 double WorkerSession::kernel_seconds(const Limits& limits) const {
   const auto call = static_cast<KernelCall>(process_->record().kernel_call.load());
-  return call == KernelCall::device_seconds ? limits.series_seconds : limits.kernel_seconds;
+  return call == KernelCall::device_seconds ? limits.batch_seconds : limits.kernel_seconds;
 }
 
 bool WorkerSession::hangs(const Limits& limits) const {

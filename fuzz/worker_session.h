@@ -24,7 +24,7 @@ class WorkerSession {
   struct Limits {
     double kernel_seconds = 0;  // of one call of the kernel; 0: none
     double own_seconds = 0;     // of attest's own work in a property, at one stretch; 0: none
-    double series_seconds = 0;  // of Kernel::device_seconds(), which is many calls; 0: none
+    double batch_seconds = 0;   // of a batch in Kernel::device_seconds(), which is many calls; 0: none
   };
   enum class Event : std::uint8_t { message, lost, stopped };
   /// The next message; or the loss of the worker, whose last words have all been given before; or that request_stop()

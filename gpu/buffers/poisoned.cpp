@@ -1,15 +1,43 @@
 #include "attest/gpu/poisoned.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <new>
+
+#include "attest/gpu/guarded.h"
 
 namespace attest {
 namespace {
 
 constexpr std::size_t alignment = 256, smallest_capacity = 1 << 19;
+
+bool guarded = false;
+
+// What stands in the page before an allocation.
+struct Allocation {
+  std::size_t all_bytes;               // with this page
+  std::byte *writable, *end_writable;  // the pages that are not guarded
+};
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+Allocation& allocation_of(std::byte* memory) { return *reinterpret_cast<Allocation*>(memory - page_bytes()); }
+
+std::byte* allocate(std::size_t bytes) {
+  const std::size_t all = page_bytes() + bytes;
+  void* const mapped = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  std::byte* const memory = static_cast<std::byte*>(mapped) + page_bytes();
+  new (mapped) Allocation{all, memory, memory + bytes};
+  return memory;
+}
 
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -29,24 +57,38 @@ void fill_words(std::byte* begin, std::size_t bytes, std::uint16_t word) {
   std::memcpy(begin, words, bytes);
 }
 
+// All of `memory` can be read, and the pages that [begin, end) touches can be written.
+void guard(std::byte* memory, std::size_t bytes, const std::byte* begin, const std::byte* end) {
+  const auto first = static_cast<std::size_t>(begin - memory) / page_bytes() * page_bytes();
+  const std::size_t last = std::min(bytes, round_up(static_cast<std::size_t>(end - memory), page_bytes()));
+  Allocation& allocation = allocation_of(memory);
+  if (allocation.writable == memory + first && allocation.end_writable == memory + last) return;
+  allocation.writable = memory + first, allocation.end_writable = memory + last;
+  ::mprotect(memory + first, last - first, PROT_READ | PROT_WRITE);
+  ::mprotect(memory, first, PROT_READ);
+  ::mprotect(memory + last, bytes - last, PROT_READ);
+}
+
 }  // namespace
 
-void PoisonedMemory::Free::operator()(std::byte* p) const { std::free(p); }
+void guard_around_margins() { guarded = true; }
+
+void PoisonedMemory::Free::operator()(std::byte* p) const { ::munmap(p - page_bytes(), allocation_of(p).all_bytes); }
 
 void PoisonedMemory::reserve(std::size_t bytes, std::size_t offset, std::size_t margin, std::size_t slack) {
   margin = round_up(margin, alignment);
   slack = round_up(slack, alignment);
   const std::size_t needed = round_up(bytes + offset + 2 * (margin + slack), alignment);
   if (needed > capacity_) {
-    const std::size_t grown = std::max({needed, smallest_capacity, round_up(capacity_ + capacity_ / 2, alignment)});
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, grown)));
-    if (!memory_) throw std::bad_alloc();
+    const std::size_t grown = round_up(std::max({needed, smallest_capacity, capacity_ + capacity_ / 2}), page_bytes());
+    memory_.reset(allocate(grown));
     capacity_ = grown;
     fill_words(memory_.get(), capacity_, nan_word);
   }
   bytes_ = bytes;
   margin_ = margin;
   data_ = memory_.get() + slack + margin + offset;
+  if (guarded) guard(memory_.get(), capacity_, data_ - margin, data_ + bytes + margin);
 }
 
 void PoisonedMemory::fill_nan() { fill_words(data_ - margin_, bytes_ + 2 * margin_, nan_word); }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attest/gpu/cuda_error.h"
+#include "attest/gpu/run_place.h"
 
 namespace attest {
 namespace {
@@ -38,7 +39,9 @@ std::vector<double> event_seconds(cudaStream_t stream, int repeats, const std::f
     start.record(stream);
     for (int i = 0; i < launches; ++i) enqueue();
     stop.record(stream);
-    return stop.seconds_since(start) / launches;
+    const double seconds = stop.seconds_since(start);
+    tell_end_of_batch();
+    return seconds / launches;
   };
   int launches = 1;
   for (int i = 0; i < warm_rows; ++i)

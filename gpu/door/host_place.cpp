@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t zone_bytes = StagedRanges::zone_bytes;  // checked, on either side of a workspace
 
+void (*listener)() = nullptr;  // of batches
+
 struct Free {
   void operator()(std::byte* p) const { std::free(p); }
 };
@@ -56,6 +58,12 @@ class HostPlace : public RunPlace {
 };
 
 }  // namespace
+
+void hear_of_batches(void (*new_listener)()) { listener = new_listener; }
+
+void tell_end_of_batch() {
+  if (listener) listener();
+}
 
 std::unique_ptr<RunPlace> make_host_place() { return std::make_unique<HostPlace>(); }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "attest/gpu/kernel_adapter.h"
+#include "attest/gpu/run_place.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -26,6 +27,7 @@ struct Reply {
   std::int32_t status, reserved;
   std::int64_t base;  // where the child has the shared memory
 };
+constexpr std::int32_t batch_done = -1;  // in place of an attest_status: the answer is still to come
 
 std::string attest_py() {
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
@@ -87,8 +89,10 @@ std::int32_t PythonProcess::call(PythonCall what) {
   control().message[0] = '\0';
   const Request request{static_cast<std::int32_t>(what), 0};
   Reply reply{};
-  if (!send_all(socket_.get(), &request, sizeof request) || !receive_all(socket_.get(), &reply, sizeof reply))
-    throw plugin::Lost(fmt::format("python {}", end()));
+  bool heard = send_all(socket_.get(), &request, sizeof request);
+  while (heard && (heard = receive_all(socket_.get(), &reply, sizeof reply)) && reply.status == batch_done)
+    tell_end_of_batch();
+  if (!heard) throw plugin::Lost(fmt::format("python {}", end()));
   child_base_ = static_cast<std::uintptr_t>(reply.base);
   control().message[sizeof(Control::message) - 1] = '\0';
   return reply.status;

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+
+#include "attest/gpu/guarded.h"
 
 namespace attest {
 namespace {
@@ -74,6 +78,28 @@ TEST(PoisonedMemory, KeepsItsAllocation) {
   const std::byte* const large = memory.data();
   memory.reserve(64, 0, 256, 256);
   EXPECT_EQ(memory.data(), large);
+}
+
+// In a process of its own: guarding has no end.
+TEST(PoisonedMemory, GuardedItCanBeReadAroundTheMarginsAndNotWritten) {
+  constexpr std::ptrdiff_t margin = 512, slack = 1 << 16;
+  for (const std::ptrdiff_t bytes : {64, 100'000}) {
+    PoisonedMemory memory;
+    memory.reserve(1 << 20, 0, margin, slack);  // its pages are guarded anew below
+    const auto write = [&](std::ptrdiff_t at) {
+      guard_around_margins();
+      for (const std::size_t before : {1 << 19, 1}) memory.reserve(before, 0, margin, slack);
+      memory.reserve(static_cast<std::size_t>(bytes), 0, margin, slack);
+      memory.fill_nan();  // all that is ours
+      volatile std::byte* const data = memory.data();
+      std::_Exit((data[at] = data[at], 7));
+    };
+    for (const std::ptrdiff_t at : {-margin, bytes + margin - 1})
+      EXPECT_EXIT(write(at), testing::ExitedWithCode(7), "");
+    for (const std::ptrdiff_t at : {-margin - 4096, -margin - slack, bytes + margin + 4095, bytes + margin + slack - 1})
+      EXPECT_EXIT(write(at), testing::KilledBySignal(SIGSEGV), "") << bytes << " at " << at;
+    memory.data()[-margin - slack] = std::byte{1};  // here nothing is guarded
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define attest_kernel honest_kernel
@@ -24,11 +25,17 @@ static void hang(void) {
   for (;;) usleep(10000);
 }
 
+static void lower(int resource, rlim_t to) {
+  const struct rlimit limit = {to, to};
+  setrlimit(resource, &limit);
+}
+
 __attribute__((constructor)) static void load(void) {
   if (at_load("crash_at_load")) raise(SIGSEGV);
   if (at_load("exit_at_load")) exit(0);
   if (at_load("close_at_load"))
     for (int descriptor = 3; descriptor < 256; ++descriptor) close(descriptor);
+  if (at_load("limit_at_load")) lower(RLIMIT_AS, 1 << 20);
   if (at_load("chatter_at_load")) {
     puts("{\"done\": 1}");
     fflush(stdout);
@@ -97,12 +104,20 @@ static int32_t liar_forward(void* self, const attest_problem* p, const attest_fo
   if (is("run_fork")) fork();
   if (is("run_close"))
     for (int descriptor = 3; descriptor < 256; ++descriptor) close(descriptor);
+  if (is("limits_memory")) lower(RLIMIT_AS, 1 << 20);
+  if (is("limits_time")) lower(RLIMIT_CPU, 0);
+  if (is("limits_files")) lower(RLIMIT_FSIZE, 0);
+  if (is("limits_processes")) lower(RLIMIT_NPROC, 0);
+  if (is("limits_descriptors")) lower(RLIMIT_NOFILE, 0);
+  if (is("limits_stack")) lower(RLIMIT_STACK, 1 << 12);
   if (is("changes_arguments")) ((attest_forward*)args)->q.strides[1] = 1;
   if (is("hazard")) args->hazard(args->host, "K read before its copy arrived");
   if (is("past_workspace")) ((float*)args->workspace)[p->seqlen_k] = 1;
   if (is("unwritten")) return ATTEST_OK;
   const int32_t status = forward(self, p, args, message);
   if (is("out_of_bounds")) *((float*)args->o.data - 1) = 1;
+  if (is("far_out_of_bounds")) ((float*)args->o.data)[10000] = 1;
+  if (is("far_before")) ((float*)args->q.data)[-10000] = 1;
   if (is("writes_input")) *(float*)args->q.data += 1;
   if (is("wrong_lse")) *(float*)args->lse.data += 1;
   if (is("neighbour")) {

@@ -55,6 +55,16 @@ def hangs(problem, t):
     time.sleep(1000)
 
 
+calls_before_it_tires = 6
+
+
+@register("tires")
+def tires(problem, t):
+    global calls_before_it_tires
+    calls_before_it_tires -= 1
+    burns(problem, t) if calls_before_it_tires > 0 else hangs(problem, t)
+
+
 @register("chatters")
 def chatters(problem, t):
     print('{"done": 1}', flush=True)

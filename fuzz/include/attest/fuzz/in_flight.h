@@ -40,4 +40,7 @@ class InFlight {
   InFlight& operator=(const InFlight&) = delete;
 };
 
+/// Inside the kernel, from where its time counts anew: of one call that is many.
+void renew_in_flight();
+
 }  // namespace attest

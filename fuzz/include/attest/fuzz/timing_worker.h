@@ -27,8 +27,8 @@ class TimingWorker {
   bool on_device();
 
   /// As ForwardBuffers::time(). Throws KernelCrashed where the kernel crashes or throws, or one call of it takes longer
-  /// than hang_seconds. Where the kernel has a clock of its own, and so only the whole series can be limited, that is
-  /// so of the call before it; the series may take what its batches would with calls of hang_seconds.
+  /// than hang_seconds. Where the kernel has a clock of its own that is so of the call before the series, and of each
+  /// batch of the series with twice longest_batch_seconds on top.
   TimedCalls time(const Case& c, int repeats);
 
  private:

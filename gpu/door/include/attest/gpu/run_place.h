@@ -39,6 +39,12 @@ class RunPlace {
   }
 };
 
+/// Whoever watches for hangs hears, in this process, of the end of every batch of launches that a place times, measured
+/// or not, so that one is told in the batch that it is in. Null, as at the start: nobody does.
+void hear_of_batches(void (*listener)());
+/// By places.
+void tell_end_of_batch();
+
 /// The memory stays where it is.
 std::unique_ptr<RunPlace> make_host_place();
 

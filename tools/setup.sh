@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build_packages=(g++ cmake ninja-build libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev librapidcheck-dev libjs-d3 libsqlite3-dev)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3 python3-torch chromium)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy python3 python3-torch chromium xz-utils)
 
 case "${1:-}" in
   run) packages=("${build_packages[@]}") ;;

@@ -112,7 +112,7 @@ Part doctor_step(const StepWork& work) {
       machine.device + (machine.driver.empty() ? "" : ", driver " + machine.driver) + ", " + machine.toolkit;
   if (!work.facts.no_gpu.empty()) part.step.note += "; no GPU: " + work.facts.no_gpu;
   if (!work.facts.gpu_busy.empty()) part.step.note += "; the GPU is busy with " + work.facts.gpu_busy;
-  part.checks.push_back({std::string(doctor_check), CheckState::passed, part.step.note, ""});
+  part.checks.push_back({"doctor", CheckState::passed, part.step.note, "", false});
   for (const auto& [kernel, why] : work.facts.unavailable)
     part.checks.push_back({"kernels/" + kernel, CheckState::skipped, why, ""});
   return part;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
 
 constexpr const char* schema = R"(
   CREATE TABLE night (id INTEGER PRIMARY KEY, started TEXT NOT NULL, finished TEXT NOT NULL DEFAULT '', version TEXT NOT NULL,
@@ -27,13 +27,18 @@ constexpr const char* schema = R"(
   CREATE TABLE step (night INTEGER NOT NULL REFERENCES night, name TEXT NOT NULL, seconds REAL NOT NULL,
     note TEXT NOT NULL, PRIMARY KEY (night, name));
   CREATE TABLE verdict (night INTEGER NOT NULL REFERENCES night, name TEXT NOT NULL, state TEXT NOT NULL,
-    detail TEXT NOT NULL, repro TEXT NOT NULL, PRIMARY KEY (night, name));
+    detail TEXT NOT NULL, repro TEXT NOT NULL, of_a_kernel INTEGER NOT NULL, PRIMARY KEY (night, name));
   CREATE INDEX verdict_by_name ON verdict (name, night);
   CREATE TABLE series (night INTEGER NOT NULL REFERENCES night, name TEXT NOT NULL, unit TEXT NOT NULL,
     figures TEXT NOT NULL, begins INTEGER NOT NULL, PRIMARY KEY (night, name));
   CREATE INDEX series_by_name ON series (name, night);
   CREATE TABLE covered (night INTEGER NOT NULL REFERENCES night, kernel TEXT NOT NULL, first_case TEXT NOT NULL,
     outcomes TEXT NOT NULL, PRIMARY KEY (night, kernel, first_case)))";
+
+// From 1, whose checks told by their names what they were of.
+constexpr const char* from_version_1 = R"(
+  ALTER TABLE verdict ADD COLUMN of_a_kernel INTEGER NOT NULL DEFAULT 1;
+  UPDATE verdict SET of_a_kernel = 0 WHERE name = 'doctor' OR name GLOB 'bytes/predicted/*')";
 
 fs::path prepared(const fs::path& folder, bool must_exist) {
   fs::path path = folder / History::file_name;
@@ -111,8 +116,9 @@ History::History(const fs::path& folder, bool must_exist)
       throw InvalidInput("history", fmt::format("'{}'", (folder / file_name).string()),
                          "is a database of another program");
     database_->execute(schema);
-    database_->execute(fmt::format("PRAGMA user_version = {}", schema_version).c_str());
   }
+  if (version == 1) database_->execute(from_version_1);
+  if (version < schema_version) database_->execute(fmt::format("PRAGMA user_version = {}", schema_version).c_str());
   making.commit();
 }
 
@@ -146,12 +152,13 @@ void History::record(std::int64_t id, const Part& part) {
   for (const Check& check : part.checks) {
     Statement known(*database_, "SELECT state FROM verdict WHERE night = ?1 AND name = ?2");
     if (known.bind(id).bind(check.name).step() && check_state_named("state", known.text(0)) >= check.state) continue;
-    Statement(*database_, "INSERT OR REPLACE INTO verdict VALUES (?1, ?2, ?3, ?4, ?5)")
+    Statement(*database_, "INSERT OR REPLACE INTO verdict VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
         .bind(id)
         .bind(check.name)
         .bind(to_string(check.state))
         .bind(check.detail)
         .bind(check.repro)
+        .bind(static_cast<std::int64_t>(check.of_a_kernel))
         .run();
   }
   for (const Series& series : part.series)
@@ -201,10 +208,11 @@ Night History::load(std::int64_t id) const {
   Statement steps(*database_, "SELECT name, seconds, note FROM step WHERE night = ?1 ORDER BY rowid");
   for (steps.bind(id); steps.step();)
     night.steps.push_back({steps.text(0), seconds_of(steps.number(1)), steps.text(2)});
-  Statement checks(*database_, "SELECT name, state, detail, repro FROM verdict WHERE night = ?1 ORDER BY name");
+  Statement checks(*database_,
+                   "SELECT name, state, detail, repro, of_a_kernel FROM verdict WHERE night = ?1 ORDER BY name");
   for (checks.bind(id); checks.step();)
-    night.checks.push_back(
-        {checks.text(0), check_state_named("state", checks.text(1)), checks.text(2), checks.text(3)});
+    night.checks.push_back({checks.text(0), check_state_named("state", checks.text(1)), checks.text(2), checks.text(3),
+                            checks.integer(4) != 0});
   Statement series(*database_, "SELECT name, unit, figures, begins FROM series WHERE night = ?1 ORDER BY name");
   for (series.bind(id); series.step();)
     night.series.push_back({series.text(0), series.text(1), figures_of(series.text(2)), series.integer(3) != 0});

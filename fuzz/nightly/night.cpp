@@ -36,10 +36,8 @@ ExitCode exit_code_of(CheckState worst) {
 }
 
 bool Night::checked_a_kernel() const {
-  return std::any_of(checks.begin(), checks.end(), [](const Check& check) {
-    return check.state != CheckState::skipped && check.name != doctor_check &&
-           !check.name.starts_with(predicted_checks);
-  });
+  return std::any_of(checks.begin(), checks.end(),
+                     [](const Check& check) { return check.state != CheckState::skipped && check.of_a_kernel; });
 }
 
 ExitCode Night::exit_code() const {

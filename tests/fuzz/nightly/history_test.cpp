@@ -12,6 +12,7 @@
 
 #include "attest/nightly/regression.h"
 #include "attest/problem/error.h"
+#include "attest/problem/process.h"
 #include "nights.h"
 
 namespace attest {
@@ -48,7 +49,7 @@ TEST_F(HistoryTest, GivesBackWhatWasRecorded) {
   night.kernels = {"cpu", "sm80 \"odd\" \xFF name"};
   night.id = history.begin(night);
   const Part part{{"fuzz/cpu", 1.5, "a note"},
-                  {{"fuzz/cpu/gqa", CheckState::wrong, "it's \"wrong\"", "attest check"}},
+                  {{"fuzz/cpu/gqa", CheckState::wrong, "it's \"wrong\"", "attest check", false}},
                   {{"time/cpu/x", "s", {1e-3, 2e-300}, true}},
                   {{"cpu", ~0ull - 8, {Status::passed, Status::passed, Status::hung}}}};
   history.record(night.id, part);
@@ -203,7 +204,34 @@ TEST_F(HistoryTest, WhatIsNoHistoryIsRefusedInOneLine) {
 TEST_F(HistoryTest, ANewerOneIsRefused) {
   { const History made(folder); }
   execute("PRAGMA user_version = 9");
-  EXPECT_THAT(refusal(), HasSubstr("version 9 is newer than 1"));
+  EXPECT_THAT(refusal(), HasSubstr("version 9 is newer than 2"));
+}
+
+// A night of 2026-11-22, as docs/results keeps it: its file is of version 1.
+TEST_F(HistoryTest, AnOlderOneIsBroughtUpToDate) {
+  const Ended unpacked = run_process({"xz", "-dc", OLD_HISTORY});
+  ASSERT_TRUE(unpacked.good()) << "xz: " << unpacked.how();
+  std::ofstream(folder / History::file_name) << unpacked.out;
+  std::vector<Check> before;
+  for (int opened = 0; opened < 2; ++opened) {  // a second time it is of this version
+    const History history(folder, true);
+    const Night night = history.load(history.ids().back());
+    EXPECT_TRUE(night.checked_a_kernel());
+    EXPECT_GT(night.checks.size(), 20u);
+    int of_none = 0;
+    for (const Check& check : night.checks) {
+      EXPECT_EQ(check.of_a_kernel, check.name != "doctor" && !check.name.starts_with("bytes/predicted/")) << check.name;
+      of_none += !check.of_a_kernel;
+    }
+    EXPECT_GT(of_none, 1);
+    if (opened == 0) before = night.checks;
+    EXPECT_EQ(night.checks, before);
+  }
+  History history(folder);
+  const std::int64_t id = history.begin(night_of("2026-11-23"));
+  history.record(id, {{"doctor", 1, ""}, {{"anything", CheckState::passed, "", "", false}}, {}, {}});
+  EXPECT_FALSE(history.load(id).checked_a_kernel());
+  EXPECT_EQ(history.load(id).exit_code(), exit_unsupported);
 }
 
 // What no night has, whatever its type: each would end the report that divides by it, or cuts words out of it.

@@ -73,12 +73,12 @@ TEST_F(NightReportTest, AGreenOneIsGreenAndAnInterruptedOneIsNeither) {
 TEST_F(NightReportTest, ANightThatCheckedNoKernelIsNotGreen) {
   History history(folder);
   const std::int64_t id = history.begin(night_of("2026-11-01"));
-  const auto record = [&](const char* name, CheckState state) {
-    history.record(id, {{name, 1, ""}, {{name, state, "why", ""}}, {}, {}});
+  const auto record = [&](const char* name, CheckState state, bool of_a_kernel) {
+    history.record(id, {{name, 1, ""}, {{name, state, "why", "", of_a_kernel}}, {}, {}});
   };
-  record("doctor", CheckState::passed);
-  record("bytes/predicted/x", CheckState::passed);
-  record("time/cpu", CheckState::skipped);
+  record("doctor", CheckState::passed, false);
+  record("anything/x", CheckState::passed, false);
+  record("time/cpu", CheckState::skipped, true);
   EXPECT_EQ(make_report(history).exit_code(), exit_interrupted) << "it may still";
   EXPECT_EQ(make_report(history).verdict(), NightVerdict::interrupted);
   EXPECT_THAT(to_html(make_report(history)),
@@ -91,9 +91,9 @@ TEST_F(NightReportTest, ANightThatCheckedNoKernelIsNotGreen) {
   EXPECT_THAT(to_text(report), testing::StartsWith("NOTHING CHECKED on "));
   EXPECT_THAT(to_html(report), HasSubstr("class=\"verdict nothing\">No kernel was checked: 3 checks"));
   EXPECT_THAT(to_html(report), HasSubstr("<li class=\"open\" title=\"2026-11-01 01:00: nothing checked\">"));
-  record("fuzz/cpu/reference", CheckState::passed);
+  record("fuzz/cpu/reference", CheckState::passed, true);
   EXPECT_EQ(make_report(history).exit_code(), exit_pass);
-  record("bytes/predicted/x", CheckState::regressed);
+  record("anything/x", CheckState::regressed, false);
   EXPECT_EQ(make_report(history).exit_code(), exit_regression);
 }
 

@@ -42,13 +42,14 @@ TEST_F(TestsStep, SaysEachProgramThatIsNotThere) {
   EXPECT_THAT(part.step.note, HasSubstr("no GPU tests in '" + options.tests + "'"));
   for (const std::string& program : gpu_test_programs())
     EXPECT_THAT(part.checks, Contains(testing::FieldsAre(name_of(program), CheckState::skipped,
-                                                         "not in '" + options.tests + "'", "")));
+                                                         "not in '" + options.tests + "'", "", true)));
   add("cuda_kernels_tests", good);
   part = run();
   const std::string missing = part.step.note.substr(0, part.step.note.find("cuda_kernels_tests: 1 passed"));
   for (const std::string& program : gpu_test_programs())
     EXPECT_EQ(missing.find(program) != std::string::npos, program != "cuda_kernels_tests") << part.step.note;
-  EXPECT_THAT(part.checks, Contains(testing::FieldsAre("tests/cuda_kernels_tests/S.One", CheckState::passed, "", "")));
+  EXPECT_THAT(part.checks,
+              Contains(testing::FieldsAre("tests/cuda_kernels_tests/S.One", CheckState::passed, "", "", true)));
 }
 
 TEST_F(TestsStep, RunsEveryProgramThatIsThere) {
@@ -56,7 +57,7 @@ TEST_F(TestsStep, RunsEveryProgramThatIsThere) {
   const Part part = run();
   for (const std::string& program : gpu_test_programs())
     EXPECT_THAT(part.checks,
-                Contains(testing::FieldsAre(name_of(program), CheckState::passed, "1 passed, 0 failed", "")));
+                Contains(testing::FieldsAre(name_of(program), CheckState::passed, "1 passed, 0 failed", "", true)));
   EXPECT_EQ(part.checks.size(), 2 * gpu_test_programs().size());
 }
 

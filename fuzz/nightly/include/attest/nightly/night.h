@@ -23,15 +23,12 @@ ExitCode exit_code_of(CheckState worst);
 struct Check {
   std::string name;
   CheckState state = CheckState::passed;
-  std::string detail;  // one line for a person; of a skipped one why
-  std::string repro;   // a line to paste, where it is red
+  std::string detail;       // one line for a person; of a skipped one why
+  std::string repro;        // a line to paste, where it is red
+  bool of_a_kernel = true;  // else of the machine, or of a prediction beside what it was before
 
   friend bool operator==(const Check&, const Check&) = default;
 };
-
-/// The checks that are of no kernel: of the machine, and of what a device file predicts beside what it predicted
-/// before.
-inline constexpr std::string_view doctor_check = "doctor", predicted_checks = "bytes/predicted/";
 
 /// The units of times: by a GPU's clock, and of the CPU in the kernel's process.
 inline constexpr const char *device_seconds_unit = "s", *cpu_seconds_unit = "CPU s";
@@ -92,7 +89,7 @@ struct Night {
   std::vector<Series> series;
   std::vector<Covered> covered;
 
-  /// Whether some check that was run was of a kernel, and not of the machine (`doctor`) or of predictions alone.
+  /// Whether some check that was run was of a kernel.
   bool checked_a_kernel() const;
   /// 4 before 1 before 5: the worst of the checks; 77 where none is red and no kernel was checked.
   ExitCode exit_code() const;

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "attest/fuzz/check.h"
 #include "attest/fuzz/inspect.h"
+#include "attest/fuzz/timing_worker.h"
 #include "attest/gpu/plugin.h"
 #include "attest/gpu/python_kernel.h"
 #include "attest/problem/error.h"
@@ -138,7 +140,7 @@ void refuse_other_calls(const Flags& flags, const std::vector<MeasuredCall>& cal
 ExitCode run_panel(const Flags& flags, const Results& results) {
   for (const std::string& flag : case_flags_given(flags))
     throw InvalidInput("panel", flag, "goes without --panel, whose cases are fixed");
-  for (const std::string& flag : flags.given_of({"--kernel", "--plan", "--set"}))
+  for (const std::string& flag : flags.given_of({"--kernel", "--plan", "--set", "--timeout", "--load-timeout"}))
     throw InvalidInput("panel", flag, "goes without --panel, whose kernels are fixed");
   const auto html = output_file(flags, "--html");
   if (html) results.refuse_same_file("html", html->path());
@@ -184,11 +186,19 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
 }
 
 /// Profilers see the launches that this process makes.
-void refuse_what_makes_none(const std::string& kernel) {
+void refuse_what_makes_none(const std::string& kernel, const WorkerProgram& program) {
   if (is_python_kernel(kernel))
     throw InvalidInput("kernel", in_quotes(kernel), "launches in a process of its own, where nothing is counted");
-  if (inspect_capability(WorkerProgram{}, kernel).device == "cpu")
+  if (inspect_capability(program, kernel).device == "cpu")
     throw InvalidInput("kernel", in_quotes(kernel), "runs on no GPU, whose counters are read");
+}
+
+/// A kernel that is not attest's makes the call in a worker first, and what crashes or hangs there is never loaded into
+/// this process. Why it does not take the call; empty where it does. Throws KernelCrashed.
+std::string refusal_in_a_worker(const Flags& flags, const MeasuredCall& call) {
+  TimingWorker worker(worker_program(flags), call.kernel,
+                      flags.seconds("--timeout").value_or(CheckOptions{}.hang_seconds));
+  return worker.time(call.c, 1).refused;
 }
 
 /// --plan, or what a plug-in tells of itself; none where nobody says, or attest knows the kernel.
@@ -216,13 +226,16 @@ ExitCode run(const Flags& flags) {
   MeasuredCall& call = calls.front();
   call.c = read_case(flags);
   call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
-  if (flags.given("--kernel")) refuse_what_makes_none(call.kernel);
-  const Provenance how = provenance(flags);
-  if (const auto why = unmeasurable(call)) {
-    fmt::print(stderr, "attest: {}\n", *why);
-    results.finish("measure", {{"kernel", call.kernel}, {"case", to_json(call.c)}, {"unsupported", *why}}, "");
+  if (flags.given("--kernel")) refuse_what_makes_none(call.kernel, worker_program(flags));
+  const auto unsupported = [&](const std::string& why) {
+    fmt::print(stderr, "attest: {}\n", why);
+    results.finish("measure", {{"kernel", call.kernel}, {"case", to_json(call.c)}, {"unsupported", why}}, "");
     return exit_unsupported;
-  }
+  };
+  if (is_plugin(call.kernel))
+    if (const std::string why = refusal_in_a_worker(flags, call); !why.empty()) return unsupported(why);
+  const Provenance how = provenance(flags);
+  if (const auto why = unmeasurable(call)) return unsupported(*why);
   const DeviceSpec device = device_of(flags, how.gpu.name);
   const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
   measure(calls, how, false);
@@ -248,6 +261,7 @@ Command measure_command() {
       [](Flags& flags) {
         flags.group("Measurement");
         declare_kernel_flag(flags);
+        declare_timeout_flag(flags, CheckOptions{}.hang_seconds);
         flags.value("--via", "W", "Who reads the counters: cupti, in this process, or ncu, around a worker (cupti)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
         flags.value("--html", "FILE", "Write a page: predicted against measured, the worst first");

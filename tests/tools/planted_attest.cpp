@@ -1,6 +1,7 @@
 // attest with a kernel that was broken last night: ATTEST_PLANT=sm80:bug makes every causal mask disappear from sm80,
 // =sm80:slow makes it compute everything twice, =sm80:bug,slow both, =sm80:throw lets no call
-// return, =sm80:steady,... tells times of a clock that no other program disturbs. Everything else is the program's.
+// return, =sm80:steady,... tells times of a clock that no other program disturbs, =./mine.so:on_gpu says that what runs
+// on the host runs on a GPU. Everything else is the program's.
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
@@ -21,9 +22,12 @@ class PlantedKernel : public Kernel {
         bug_(plant.find("bug") != plant.npos),
         slow_(plant.find("slow") != plant.npos),
         throw_(plant.find("throw") != plant.npos),
-        steady_(plant.find("steady") != plant.npos) {}
+        steady_(plant.find("steady") != plant.npos),
+        capability_(kernel_->capability()) {
+    if (plant.find("on_gpu") != plant.npos) capability_.device = "cuda";
+  }
 
-  const Capability& capability() const override { return kernel_->capability(); }
+  const Capability& capability() const override { return capability_; }
   Numerics numerics(const Case& c) const override { return kernel_->numerics(c); }
   std::optional<std::string> unsupported(const Case& c) const override { return kernel_->unsupported(c); }
   RunReport run(const Case& c, const ForwardArgs& args) override {
@@ -54,12 +58,13 @@ class PlantedKernel : public Kernel {
 
   std::unique_ptr<Kernel> kernel_;
   bool bug_, slow_, throw_, steady_;
+  Capability capability_;
 };
 
 std::unique_ptr<Kernel> make_planted(std::string_view spec) {
   const char* const variable = std::getenv("ATTEST_PLANT");
   const std::string_view plant = variable ? variable : "";
-  const std::size_t colon = plant.find(':');
+  const std::size_t colon = plant.rfind(':');
   std::unique_ptr<Kernel> kernel = make_kernel(spec);
   if (plant.substr(0, colon) != spec || colon == plant.npos) return kernel;
   return std::make_unique<PlantedKernel>(std::move(kernel), plant.substr(colon + 1));

@@ -116,6 +116,24 @@ TEST(PluginCommands, WhatHangsWhileItIsLoadedIsAFinding) {
     }
 }
 
+// A daemon of its own, whom no process group holds.
+TEST(PluginCommands, WhatItStartsInASessionOfItsOwnEndsWithIt) {
+  const Folder folder;
+  write_kernels(folder,
+                "if (fork() == 0) { setsid(); if (fork()) _exit(0);"
+                " FILE* f = fopen(\"new\", \"w\"); fprintf(f, \"%d\", getpid()); fclose(f); rename(\"new\", \"pid\");"
+                " for (;;) pause(); } while (access(\"pid\", F_OK)) usleep(1000)",
+                "if os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n"
+                "  f = open('new', 'w'); f.write(str(os.getpid())); f.close(); os.rename('new', 'pid')\n"
+                "  time.sleep(1000)\nwhile not os.path.exists('pid'): time.sleep(0.001)");
+  for (const char* const kernel : {"load.so", "load.py"})
+    for (const std::string& command : loading_commands) {
+      run_loading(folder, command, kernel);
+      EXPECT_TRUE(goes(folder.read("pid"))) << command << " leaves " << kernel;
+      std::filesystem::remove(folder.path() / "pid");
+    }
+}
+
 TEST(PluginCommands, ALimitOfCallsIsNoneOfLoading) {
   const Folder folder;
   folder.write("late.py",
@@ -150,6 +168,13 @@ TEST(PluginCommands, BenchWaitsForNoCpuTimeOfAKernelThatSleeps) {
   }
 }
 
+// 4.5 s of batches, of which one may take 2.5 s.
+TEST(PluginCommands, ALongSeriesIsNoHang) {
+  const Ran ran =
+      run({"bench", "--timeout", "500ms", "--repeats", "150", "--kernel", LIARS "/liar.py:burns", "--dtype", "fp32"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.out << ran.err;
+}
+
 TEST(PluginCommands, BenchOfWhatTheKernelTakesNoneOfIsSkipped) {
   const Ran ran = run({"bench", "--kernel", c_example, "--json", "-"});
   EXPECT_EQ(ran.exit_code, 77) << "it takes fp32 only, and the panel is of bf16: " << ran.err;
@@ -168,6 +193,25 @@ TEST(PluginCommands, ACallThatTheNightsLimitCallsHungIsAFinding) {
   EXPECT_THAT(red.at("detail").get<std::string>(), HasSubstr("hung: no end after 1 s"));
 }
 
+// Before it is loaded into the program itself, whose counters see only its own launches.
+TEST(PluginCommands, MeasureTellsWhatTheKernelDoesInsteadOfReturning) {
+  const Folder folder;
+  for (const auto& [word, exit_code, how] : {std::tuple{"run_hang", 4, "no end after 1 s in the kernel"},
+                                             {"run_crash", 4, "SIGSEGV in the kernel"},
+                                             {"fails", 4, "forward() gave ATTEST_FAILED"},
+                                             {"supports_nothing", 77, "batch: 1 is not to my liking"}}) {
+    const std::string kernel = fmt::format("{}/libliar.so:{}", PLUGINS, word);
+    ::setenv("ATTEST_PLANT", (kernel + ":on_gpu").c_str(), 1);
+    const Ran ran =
+        run_attest({"measure", "--timeout", "1s", "--kernel", kernel, "--dtype", "fp32", "--html", "page.html"}, folder,
+                   {.program = ATTEST_PLANTED_PROGRAM});
+    ::unsetenv("ATTEST_PLANT");
+    EXPECT_EQ(ran.exit_code, exit_code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(how));
+    EXPECT_TRUE(folder.files().empty()) << testing::PrintToString(folder.files());
+  }
+}
+
 TEST(PluginCommands, BenchTellsWhatTheKernelDoesInsteadOfReturning) {
   const Folder folder;
   const std::string liars = LIARS "/liar.py:", library = PLUGINS "/libliar.so:";
@@ -177,7 +221,8 @@ TEST(PluginCommands, BenchTellsWhatTheKernelDoesInsteadOfReturning) {
                                     {library + "fails", "the kernel fails: forward() gave ATTEST_FAILED"},
                                     {liars + "exits", "crashed: python ended with exit status 0"},
                                     {liars + "leaves", "crashed: python ended with exit status 3"},
-                                    {liars + "hangs", "hung: no end after 1 s in the kernel"}}) {
+                                    {liars + "hangs", "hung: no end after 1 s in the kernel"},
+                                    {liars + "tires", "hung: no end after 3 s in a series of timed calls"}}) {
     const Ran ran =
         run_attest({"bench", "--timeout", "1s", "--kernel", kernel, "--dtype", "fp32", "--json", "b.json"}, folder);
     EXPECT_EQ(ran.exit_code, 4) << ran.err;

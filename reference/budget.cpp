@@ -92,21 +92,26 @@ void weights_of_abs_v(const RowConstants& c, const Numerics& n, const RowSoftmax
   const double rounded = (n.u_P + c.own_division * (1 + n.u_P) + c.g_pv) * (1 + 2 * c.g_l);
   const double divisor = divisor_of_P(n, row.sum), tiny = n.a_P * divisor / row.sum;
   // A kernel's own divisor may be larger than l, by the errors of its weights and of the division.
-  const double larger = n.normalises_first ? (1 + sums.o_grow / row.sum) * (1 + 2 * (c.division + c.own_division)) : 1;
-  const double min_normal = n.min_normal_P * divisor * larger;
+  const double larger = (1 + sums.o_grow / row.sum) * (1 + 2 * (c.division + c.own_division));
+  const double min_normal = n.min_normal_P * divisor * (n.normalises_first ? larger : 1);
+  const double over_l = 1 / row.sum, lost_below = least_kept(n) * row.sum * larger;
   for (const KeyRange& part : row.columns) {
     if (sums.max_tau <= small_tau) {
 #pragma omp simd
       for (std::int64_t j = part.begin; j < part.end; ++j) {
         const double E = expm1_above(tau_of(c, moved[j], s[j], m).o);
         const double x = e[j] * over_W * (E + rounded * (1 + E));
-        moved[j] = x + (e[j] < min_normal * (1 + E) ? tiny : 0.0);
+        const double subnormal = e[j] < min_normal * (1 + E) ? tiny : 0.0;
+        const double lost = e[j] < lost_below * (1 + E) ? e[j] * over_l : 0.0;
+        moved[j] = x + (subnormal > lost ? subnormal : lost);
       }
     } else {
       for (std::int64_t j = part.begin; j < part.end; ++j) {
         const double tau = tau_of(c, moved[j], s[j], m).o, g = grown(e[j], s[j] - m, tau);
         const double x = over_W * (g + rounded * (e[j] + g));
-        moved[j] = x + (e[j] < min_normal * std::exp(std::min(tau, 700.0)) ? tiny : 0.0);
+        const double grows = std::exp(std::min(tau, 700.0));
+        const double subnormal = e[j] < min_normal * grows ? tiny : 0.0;
+        moved[j] = x + std::max(subnormal, e[j] < lost_below * grows ? e[j] * over_l : 0.0);
       }
     }
   }

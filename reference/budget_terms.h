@@ -56,6 +56,10 @@ void score_errors(const PreparedInputs& in, const StripPlace& place, std::int64_
 // What e is divided by before P is rounded: l, or nothing where O is divided instead.
 inline double divisor_of_P(const Numerics& n, double l) { return n.normalises_first ? l : 1; }
 
+// A p below this may be gone from O whole: a factor that moves O from one reference to another (a rescale, a sink's, a
+// split's, 1 / l with any of them) is flushed to 0 below 2^-126, and what it multiplies has weights of up to max_P.
+inline double least_kept(const Numerics& n) { return 0x1p-126 * std::max(1.0, n.max_P); }
+
 // The sink's error as a score.
 inline double sink_moved(double sink) { return 3 * u32 * std::abs(sink); }
 

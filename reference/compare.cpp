@@ -166,7 +166,8 @@ class Comparison {
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t block = 0; block < blocks; ++block) {
-          double block_sum = 0, block_count = 0, block_independent = 0, largest = -1;
+          double block_sum = 0, block_count = 0, largest = -1;
+          IndependentRows block_independent;
           std::array<std::int64_t, 4> where{};
           for (std::int64_t i = block * rows_per_block; i < std::min(seqlen, (block + 1) * rows_per_block); ++i) {
             double row_sum = 0, row_count = 0, row_largest = -1;
@@ -192,12 +193,13 @@ class Comparison {
                          limit * std::sqrt(truth_.o_variance.values[at]));
             block_sum += row_sum;
             block_count += row_count;
-            block_independent += independent;
+            block_independent.add(independent, truth_.alike.values.empty() ? 0 : truth_.alike.at(b, h, i, 0));
             if (row_largest > largest) largest = row_largest, where = {b, i, h, column};
           }
           if (block_count == 0) continue;
           const auto num_blocks = static_cast<double>(batch * heads * blocks);
-          const double limit = std::max(smallest_block_limit, mean_square_limit(block_independent, num_blocks));
+          const double limit =
+              std::max(smallest_block_limit, mean_square_limit(block_independent.number(), num_blocks));
           const std::int64_t at = truth_.forward.o.index(where[0], where[1], where[2], where[3]);
           const double G = std::sqrt(block_sum / block_count / limit);
           see(row_blocks, G);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "attest/reference/attends.h"
 #include "statistical_limits.h"
@@ -80,9 +83,36 @@ bool repeats_roundings(const Problem& problem, const Numerics& numerics) {
   return saturated < deviation / 2;
 }
 
+// The deviation of a component of K over the keys of a batch entry, root mean square over its components.
+double key_deviation(const PreparedInputs& in, std::int64_t b, std::int64_t h_k) {
+  const auto k = head_rows(in.inputs.k, b, h_k, 0, keys_of(in.problem, b));
+  if (k.size() == 0) return 0;
+  return std::sqrt((k.rowwise() - k.colwise().mean()).squaredNorm() / static_cast<double>(k.size()));
+}
+
+// docs/numerics.md, "Rows alike". A rounding error is a sawtooth of period 1 in spacings; a normal displacement of
+// deviation x smears it to exp(-2 pi^2 x^2) at most, and the squares of two rows' errors go together by both rows'
+// squares of that.
+Tensor alike_rows(const PreparedInputs& in, const Numerics& numerics, const Tensor& like) {
+  const Problem& p = in.problem;
+  Tensor alike(like.extents);
+  const double spacing = 2 * numerics.u_P, cap = p.softcap > 0 ? in.softcap() : std::numeric_limits<double>::infinity();
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.nheads; ++h) {
+      const std::int64_t h_k = h / (p.nheads / p.nheads_k);
+      const double per_length = std::abs(in.score_scale(b, h_k)) * key_deviation(in, b, h_k);
+      const auto q = head_rows(in.inputs.q, b, h, 0, queries_of(p, b));
+      for (std::int64_t i = 0; i < q.rows(); ++i) {
+        const double x = std::min(per_length * q.row(i).norm(), cap) / spacing;
+        alike.at(b, h, i, 0) = std::exp(-4 * std::numbers::pi * std::numbers::pi * x * x);
+      }
+    }
+  return alike;
+}
+
 }  // namespace
 
-Truth empty_truth(const Problem& problem, const Numerics& numerics, bool statistical) {
+Truth empty_truth(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical) {
   Truth truth;
   truth.forward = empty_forward(problem);
   truth.numerics = numerics;
@@ -93,13 +123,15 @@ Truth empty_truth(const Problem& problem, const Numerics& numerics, bool statist
     // Where P stays in fp32 its rounding no longer explains O's error, and the sums' has no variance here.
     if (numerics.u_P > 0) truth.o_variance = Tensor(truth.forward.o.extents);
     if (only_P_rounds(numerics)) truth.roundings = Tensor(truth.forward.lse.extents);
+    if (problem.alibi && numerics.u_P > 0)
+      truth.alike = alike_rows(PreparedInputs(problem, inputs), numerics, truth.forward.lse);
     truth.lse_variance = Tensor(truth.forward.lse.extents);
   }
   return truth;
 }
 
 Truth forward_with_budget(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical) {
-  Truth truth = empty_truth(problem, numerics, statistical);
+  Truth truth = empty_truth(problem, inputs, numerics, statistical);
   const PreparedInputs in(problem, inputs);
   const bool capped = problem.softcap > 0;
   for_each_strip(problem, capped ? 4 : 3, [&](const StripPlace& place, StripMemory& memory) {

@@ -37,6 +37,22 @@ inline double independent_columns(std::int64_t columns, std::int64_t keys, doubl
   return 1 / (1 / static_cast<double>(columns) + 1 / shared);
 }
 
+// How many independent numbers a block of rows has. Rows are independent but for how far each is `alike` all others:
+// the variance of a mean of n numbers of variance 1 and covariance a_i a_j is (n - sum a^2 + (sum a)^2) / n^2.
+class IndependentRows {
+ public:
+  void add(double independent_columns, double alike) {
+    columns_ += independent_columns;
+    rows_ += 1;
+    alike_ += alike;
+    squares_ += alike * alike;
+  }
+  double number() const { return columns_ * rows_ / (rows_ - squares_ + alike_ * alike_); }
+
+ private:
+  double columns_ = 0, rows_ = 0, alike_ = 0, squares_ = 0;
+};
+
 // A standard normal number exceeds sqrt(2 x) in magnitude with a probability of at most exp(-x).
 inline double deviation_limit(double comparisons) {
   return std::sqrt(2 * std::log(std::max(comparisons, 1.0) / false_alarms));

@@ -155,7 +155,7 @@ int ctas_for(const Problem& p, const DeviceLimits& device) {
 Truth forward_with_budget_on_gpu(const Problem& problem, const Inputs& inputs, const Numerics& numerics,
                                  bool statistical) {
   const DeviceLimits device = open_device();
-  Truth truth = empty_truth(problem, numerics, statistical);
+  Truth truth = empty_truth(problem, inputs, numerics, statistical);
   Lists lists;
   RowCall call{};
   describe(problem, inputs, lists, call);

@@ -90,15 +90,17 @@ __device__ inline void weigh_errors(const Row& row, const Constants& c, const So
   const Rounding& n = row.call.rounding;
   const double over_W = 1 / (x.sum * W), divisor = divisor_of_P(n, x.sum), tiny = n.a_P * divisor / x.sum;
   const double rounded = (n.u_P + c.own_division * (1 + n.u_P) + c.g_pv) * (1 + 2 * c.g_l);
-  const double larger = n.normalises_first ? (1 + sums.o_grow / x.sum) * (1 + 2 * (c.division + c.own_division)) : 1;
-  const double min_normal = n.min_normal_P * divisor * larger;
+  const double larger = (1 + sums.o_grow / x.sum) * (1 + 2 * (c.division + c.own_division));
+  const double min_normal = n.min_normal_P * divisor * (n.normalises_first ? larger : 1);
+  const double lost_below = 0x1p-126 * fmax(1.0, n.max_P) * x.sum * larger;
   const bool small = sums.max_tau <= small_tau;
   row.each_key([&](int j) {
     const double e = row.array[weights][j], s = row.array[scores][j];
     const double tau = tau_of(c, row.array[errors][j], s, x.max).o;
     const double g = small ? e * expm1_above(tau) : grown(e, s - x.max, tau);
-    const double largest = min_normal * (small ? 1 + expm1_above(tau) : exp(fmin(tau, 700.0)));
-    row.array[errors][j] = over_W * (g + rounded * (e + g)) + (e < largest ? tiny : 0);
+    const double grows = small ? 1 + expm1_above(tau) : exp(fmin(tau, 700.0));
+    const double subnormal = e < min_normal * grows ? tiny : 0, lost = e < lost_below * grows ? e / x.sum : 0;
+    row.array[errors][j] = over_W * (g + rounded * (e + g)) + fmax(subnormal, lost);
   });
 }
 

@@ -83,6 +83,22 @@ TEST(CpuKernelScale, LargeScalesAreNotAccused) {
       }
 }
 
+// ALiBi alone makes the scores: rows round P alike, whatever the slope.
+TEST(CpuKernelScale, AlibiAtScaleZeroIsNotAccused) {
+  CpuKernel kernel;
+  ForwardBuffers buffers;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Case c;
+    Problem& p = c.problem;
+    p.batch = 4, p.nheads = 2, p.nheads_k = 1, p.seqlen_q = 28, p.seqlen_k = 4, p.headdim = 1, p.headdim_v = 18;
+    p.dtype = Dtype::bf16, p.softmax_scale = 0, p.alibi = true;
+    c.seed = seed;
+    Trial trial(kernel, buffers, c);
+    const Verdict verdict = judge(property_named("reference"), trial);
+    EXPECT_EQ(verdict.status, Status::passed) << verdict.detail << "\n" << command_line(c);
+  }
+}
+
 // What a case is told may not depend on the cases that the kernel ran before: the line that repeats it runs it alone.
 TEST(CpuKernelHazards, AreThoseOfAFreshKernel) {
   const auto mutant = std::find_if(forward_mutants().begin(), forward_mutants().end(),

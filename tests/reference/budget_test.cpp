@@ -233,7 +233,9 @@ TEST(BudgetTest, RepeatedRoundingsHaveNoVariance) {
     Problem p = small_problem(4, 65, 16, 16, Dtype::fp16);
     p.headdim = headdim;
     p.softcap = softcap;
-    return !empty_truth(p, numerics, true).lse_variance.values.empty();
+    Case c;
+    c.problem = p;
+    return !empty_truth(p, make_inputs(c), numerics, true).lse_variance.values.empty();
   };
   const Numerics flash = flash_numerics(Dtype::fp16);
   Numerics rounds_scores = flash;
@@ -244,6 +246,33 @@ TEST(BudgetTest, RepeatedRoundingsHaveNoVariance) {
   EXPECT_FALSE(judged(1, 0, rounds_scores));
   EXPECT_TRUE(judged(2, 0, rounds_scores));
   EXPECT_TRUE(judged(1, 0, flash));
+}
+
+// Scores are at +-1 of a softcap and the sink at 86.6. A lazy kernel's first tile, of key 64 alone, leaves its
+// reference at -1, 126.4 binades below the sink: the factor that brings O to the sink is flushed, and with it the keys
+// at +1, though each of these is 5.6 times fp32's smallest normal number.
+TEST(BudgetTest, AFlushedFactorTakesLargerWeightsWithIt) {
+  Case c;
+  c.problem = small_problem(1, 65, 9, 13);
+  c.problem.softcap = 1;
+  c.problem.sink = true;
+  c.inputs = Distribution::large;
+  c.seed = 336723;
+  const Inputs in = make_inputs(c);
+  EmulatedKernel kernel;
+  kernel.last_tile_first = true;
+  kernel.lazy_rescale = true;
+  const Outputs outputs = kernel.run(c.problem, in);
+  EXPECT_EQ(outputs.o.at(0, 0, 0, 12), 0);
+  const Verdict right = compare(c.problem, forward_with_budget(c.problem, in, kernel.numerics(), false), outputs);
+  EXPECT_EQ(right.status, Status::passed) << right.detail;
+  Numerics eager = kernel.numerics();
+  eager.max_P = 1;
+  const Truth truth = forward_with_budget(c.problem, in, eager, false);
+  EXPECT_GT(compare(c.problem, truth, outputs).error_over_budget, 1);
+  kernel.lazy_rescale = false;
+  const Verdict kept = compare(c.problem, truth, kernel.run(c.problem, in));
+  EXPECT_EQ(kept.status, Status::passed) << kept.detail;
 }
 
 }  // namespace

@@ -31,12 +31,15 @@ struct Truth {
   // Where o_variance is all P's: how many of P's roundings a row of O hangs on, (sum var_j)^2 / sum var_j^2 over its
   // keys, shaped like lse.
   Tensor roundings{};
+  // With ALiBi, beside o_variance: how far P is rounded in a row as in all others of its head, 0 to 1, shaped like lse.
+  // Near 1 where products hardly move the scores, so that distances alone make the weights.
+  Tensor alike{};
   Numerics numerics;                         // what the budget was computed from
   Gradients gradients{}, gradient_bounds{};  // empty until add_gradients()
 };
 
-/// A truth of zeros whose tensors are those that forward_with_budget() fills for these arguments.
-Truth empty_truth(const Problem& problem, const Numerics& numerics, bool statistical);
+/// A truth of zeros whose tensors are those that forward_with_budget() fills for these arguments; `alike` is filled.
+Truth empty_truth(const Problem& problem, const Inputs& inputs, const Numerics& numerics, bool statistical);
 
 /// The statistical budget is for continuous zero-mean random inputs only (Distribution::normal), and
 /// left out for 8-bit inputs of fewer than 4 coordinates, which are not continuous.

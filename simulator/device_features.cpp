@@ -37,7 +37,17 @@ std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const Devi
   if (gpu && plan.cluster > device.num_sms)
     return LackingFeature{"cluster", fmt::format("{}", plan.cluster),
                           fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name), "too few SMs"};
-  return std::nullopt;
+  return exceeds_shared_memory(plan, device);
+}
+
+std::optional<LackingFeature> exceeds_shared_memory(const KernelPlan& plan, const DeviceSpec& device) {
+  if (device.kind != DeviceKind::gpu || plan.smem_bytes() <= device.smem_bytes_per_cta_max) return std::nullopt;
+  return LackingFeature{
+      "tile_m", fmt::format("{}", plan.tile_m),
+      fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
+                  "smem_bytes_per_cta_max = {} of {}",
+                  plan.tile_n, plan.stages, plan.smem_bytes(), device.smem_bytes_per_cta_max, device.name),
+      "shared memory"};
 }
 
 }  // namespace attest

@@ -5,15 +5,14 @@
 #include <algorithm>
 
 #include "attest/problem/error.h"
+#include "device_features.h"
 
 namespace attest {
 
 Occupancy occupancy(const KernelPlan& plan, int registers_per_thread, const DeviceSpec& device) {
+  if (const auto lacking = exceeds_shared_memory(plan, device))
+    throw InvalidInput(lacking->field, lacking->value, lacking->limit);
   const std::int64_t smem = plan.smem_bytes();
-  if (smem > device.smem_bytes_per_cta_max)
-    throw InvalidInput(
-        "plan", fmt::format("{} bytes of shared memory a CTA", smem),
-        fmt::format("exceed smem_bytes_per_cta_max = {} of {}", device.smem_bytes_per_cta_max, device.name));
   const std::int64_t unit = device.register_allocation_unit;
   const std::int64_t warp_registers = (std::int64_t{registers_per_thread} * 32 + unit - 1) / unit * unit;
   // a warp's registers come from its own scheduler's share
@@ -29,11 +28,25 @@ Occupancy occupancy(const KernelPlan& plan, int registers_per_thread, const Devi
             : o.ctas_per_sm == o.by_smem    ? "shared memory"
             : o.ctas_per_sm == o.by_warps   ? "warps"
                                             : "CTAs";
-  if (o.ctas_per_sm < 1)
-    throw InvalidInput(
-        "plan",
-        fmt::format("{} warps of {} registers and {} bytes of shared memory", plan.warps(), registers_per_thread, smem),
-        fmt::format("do not fit an SM of {} (limit: {})", device.name, o.limit));
+  if (o.ctas_per_sm >= 1) return o;
+  const auto refuse = [&](std::string_view field, int value, const std::string& takes, std::string_view more_than,
+                          std::int64_t limit) {
+    throw InvalidInput(field, fmt::format("{}", value),
+                       fmt::format("{}, more than {} = {} of {}", takes, more_than, limit, device.name));
+  };
+  if (o.by_registers < 1)
+    refuse("num_warps", plan.num_warps,
+           fmt::format("with producer_warps {} and {} registers a thread takes {} registers", plan.producer_warps,
+                       registers_per_thread, warp_registers * plan.warps()),
+           "registers_per_sm", device.registers_per_sm);
+  if (o.by_smem < 1)
+    refuse("tile_m", plan.tile_m,
+           fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory", plan.tile_n, plan.stages,
+                       smem + device.smem_reserved_bytes_per_cta),
+           "smem_bytes_per_sm", device.smem_bytes_per_sm);
+  refuse("num_warps", plan.num_warps,
+         fmt::format("with producer_warps {} is {} warps", plan.producer_warps, plan.warps()), "max_warps_per_sm",
+         device.max_warps_per_sm);
   return o;
 }
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -88,17 +86,9 @@ KernelPlan with_fields(const JsonReader& reader, const Json& object, const Kerne
 
 /// Refuses what no kernel of that device can be.
 void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& device) {
-  if (const char* why = plan.invalid(); why != nullptr) {  // "FIELD what is wrong with it"
-    const std::string_view sentence = why;
-    const std::string_view name = sentence.substr(0, sentence.find(' '));
-    for (const auto& [granule, bytes] :
-         {std::pair{"copy_bytes_q", plan.copy_bytes_q}, std::pair{"copy_bytes_k", plan.copy_bytes_k},
-          std::pair{"copy_bytes_v", plan.copy_bytes_v}, std::pair{"copy_bytes_o", plan.copy_bytes_o}})
-      if (name == "copy_bytes" && !std::has_single_bit(static_cast<unsigned>(bytes)))
-        reader.refuse(granule, fmt::format("{}", bytes), sentence.substr(name.size() + 1));
-    const PlanField* field = field_named(name);
-    if (field == nullptr) reader.refuse("plan", "the plan", fmt::format("cannot exist: {}", sentence));
-    reader.refuse(name, plan_text(plan, *field), sentence.substr(name.size() + 1));
+  if (const char* why = plan.invalid(); why != nullptr) {
+    const PlanFault fault = plan_fault(plan, why);
+    reader.refuse(fault.field, fault.value, fault.limit);
   }
   if (plan.known_registers == 0)
     for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
@@ -109,11 +99,6 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
     reader.refuse(
         "known_registers", fmt::format("{}", plan.known_registers),
         fmt::format("is more than registers_per_thread_max = {} of {}", device.registers_per_thread_max, device.name));
-  if (device.kind == DeviceKind::gpu && plan.smem_bytes() > device.smem_bytes_per_cta_max)
-    reader.refuse("tile_m", fmt::format("{}", plan.tile_m),
-                  fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
-                              "smem_bytes_per_cta_max = {} of {}",
-                              plan.tile_n, plan.stages, plan.smem_bytes(), device.smem_bytes_per_cta_max, device.name));
 }
 
 KernelPlan defaults(const Case& c) {
@@ -156,6 +141,17 @@ Json assigned(std::string_view flag, std::span<const std::string> assignments) {
 
 }  // namespace
 
+PlanFault plan_fault(const KernelPlan& plan, std::string_view why) {
+  const std::string_view name = why.substr(0, why.find(' '));
+  PlanFault fault{std::string(name), plan_text(plan, *field_named(name)), std::string(why.substr(name.size() + 1))};
+  for (std::size_t open; (open = fault.limit.find('{')) != std::string::npos;) {
+    const std::size_t close = fault.limit.find('}', open);
+    const std::string other = fault.limit.substr(open + 1, close - open - 1);
+    fault.limit.replace(open, close - open + 1, plan_text(plan, *field_named(other)));
+  }
+  return fault;
+}
+
 DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, const Case& c,
                                   const DeviceSpec& device) {
   const JsonReader reader(file);
@@ -197,10 +193,11 @@ DescribedPlan load_plan(const std::string& name_or_path, const Case& c, const De
 }
 
 void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignments, const Case& c,
-                     const DeviceSpec& device) {
+                     const DeviceSpec& device, std::string_view flag) {
   if (assignments.empty()) return;
-  const JsonReader reader("--set");
-  const Json object = assigned("set", assignments);
+  const std::string where = fmt::format("--{}", flag);
+  const JsonReader reader(where);
+  const Json object = assigned(flag, assignments);
   for (const auto& [name, value] : object.items())
     plan.name += fmt::format(" {}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
   plan.plan = with_fields(reader, object, plan.plan, c, true);

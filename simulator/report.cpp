@@ -10,6 +10,7 @@
 #include "attest/problem/error.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/compulsory.h"
+#include "attest/simulator/plan_file.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
 #include "compiled_registers.h"
@@ -38,20 +39,22 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   validate(c);
   if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
     throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
-  if (const char* why = plan.invalid(); why != nullptr)
-    throw InvalidInput("plan", "the plan", fmt::format("cannot exist: {}", why));
+  if (const char* why = plan.invalid(); why != nullptr) {
+    const PlanFault fault = plan_fault(plan, why);
+    throw InvalidInput(fault.field, fault.value, fault.limit);
+  }
   if (const auto lacking = lacking_feature(plan, device))
     throw InvalidInput(lacking->field, lacking->value, lacking->limit);
   const Problem& p = c.problem;
   const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
     if (of_plan != of_case)
-      throw InvalidInput("plan", fmt::format("{} {}", field, of_plan), fmt::format("is not the case's {}", of_case));
+      throw InvalidInput(field, fmt::format("{}", of_plan), fmt::format("of the plan is not the case's {}", of_case));
   };
   same("headdim", plan.headdim, p.headdim);
   same("headdim_v", plan.headdim_v, p.headdim_v);
   same("element_bytes", plan.element_bytes, bytes_of(p.dtype));
   if (p.nheads / p.nheads_k % plan.packed_heads != 0)
-    throw InvalidInput("plan", fmt::format("packed_heads {}", plan.packed_heads),
+    throw InvalidInput("packed_heads", fmt::format("{}", plan.packed_heads),
                        fmt::format("does not divide the {} query heads of a key head", p.nheads / p.nheads_k));
 }
 

@@ -16,11 +16,12 @@ namespace {
 // and an element of P V: O rescaled, and added to.
 constexpr double vector_operations_per_score = 5, vector_operations_per_output = 2;
 
-void check_fits(const BufferFootprint& f, const DeviceSpec& d) {
+void check_fits(const KernelPlan& plan, const BufferFootprint& f, const DeviceSpec& d) {
   const auto fits = [&](std::string_view buffer, std::int64_t bytes, std::int64_t limit) {
     if (bytes > limit)
-      throw InvalidInput("plan", fmt::format("{} bytes in a core's {}", bytes, buffer),
-                         fmt::format("exceed {}_bytes = {} of {}", buffer, limit, d.name));
+      throw InvalidInput("tile_m", fmt::format("{}", plan.tile_m),
+                         fmt::format("with tile_n {} and stages {} takes {} bytes, more than {}_bytes = {} of {}",
+                                     plan.tile_n, plan.stages, bytes, buffer, limit, d.name));
   };
   fits("unified_buffer", f.unified_buffer, d.unified_buffer_bytes);
   fits("l1", f.l1, d.l1_bytes);
@@ -82,7 +83,7 @@ SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, 
   refuse(c.num_splits != 1, "num_splits", "splits");
   refuse(p.bias != Bias::none, "bias", "a bias");
   const BufferFootprint footprint = buffer_footprint(plan, device);
-  check_fits(footprint, device);
+  check_fits(plan, footprint, device);
   SimulationReport r;
   r.c = c;
   r.plan_name = plan_name;

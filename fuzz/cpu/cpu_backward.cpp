@@ -22,11 +22,7 @@ BackwardPlan cpu_backward_plan(const CpuPlanSpec& spec, const Case& c) {
   plan.dq_over_p = (c.seed >> 3 & 1) != 0;
   plan.deterministic = c.deterministic;
   plan.num_splits = plan.packed_heads = 1;
-  if (const char* why = plan.invalid())
-    throw InvalidInput(
-        "kernel",
-        fmt::format("tile_m={},tile_n={},warps={},stages={}", plan.tile_m, plan.tile_n, plan.num_warps, plan.stages),
-        fmt::format("makes no backward: {}", why));
+  refuse_impossible(plan, plan.invalid(), "backward");
   return plan;
 }
 

@@ -11,6 +11,7 @@
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/error.h"
 #include "attest/problem/splitmix64.h"
+#include "attest/simulator/plan_file.h"
 
 namespace attest {
 namespace {
@@ -109,6 +110,15 @@ CpuPlanSpec parse_cpu_plan_spec(std::string_view text) {
   return spec;
 }
 
+void refuse_impossible(const KernelPlan& plan, const char* why, std::string_view what) {
+  if (why == nullptr) return;
+  const PlanFault fault = plan_fault(plan, why);
+  throw InvalidInput(
+      "kernel",
+      fmt::format("tile_m={},tile_n={},warps={},stages={}", plan.tile_m, plan.tile_n, plan.num_warps, plan.stages),
+      fmt::format("makes no {}: {} {} {}", what, fault.field, fault.value, fault.limit));
+}
+
 KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   std::uint64_t state = c.seed;
   const auto draw = [&](int fixed, std::initializer_list<int> choices) {
@@ -136,11 +146,7 @@ KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c) {
   plan.grid_order = draw(spec.grid_order, {1, 2}) == 2 ? GridOrder::tiles_batch_heads : GridOrder::tiles_heads_batch;
   plan = with_features(with_layout(plan, c), c);
   if (spec.packed_heads == 1) plan.packed_heads = packable_heads(c.problem, plan.tile_m);
-  if (const char* why = plan.invalid())
-    throw InvalidInput(
-        "kernel",
-        fmt::format("tile_m={},tile_n={},warps={},stages={}", plan.tile_m, plan.tile_n, plan.num_warps, plan.stages),
-        fmt::format("makes no kernel: {}", why));
+  refuse_impossible(plan, plan.invalid(), "kernel");
   return plan;
 }
 

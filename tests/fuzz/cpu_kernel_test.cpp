@@ -63,8 +63,9 @@ TEST(CpuPlan, RefusesByFieldValueAndLimit) {
   EXPECT_THAT(message("tile=3"), testing::StartsWith("kernel: 'tile=3' sets none of tile_m"));
   EXPECT_EQ(message("tile_m=64,tile_m=64"), "kernel: 'tile_m=64' sets tile_m again");
   EXPECT_EQ(message("order=up"), "order: 'up' is neither descending nor ascending");
-  EXPECT_THAT(message("tile_m=72,warps=4"), testing::HasSubstr("tile_m is no multiple of 16 rows a warp"));
-  EXPECT_THAT(message("merged_wait=1,stages=1"), testing::HasSubstr("merged_wait needs stages >= 2"));
+  EXPECT_THAT(message("tile_m=72,warps=4"),
+              testing::HasSubstr("makes no kernel: tile_m 72 is no multiple of 16, the rows of a matrix step"));
+  EXPECT_THAT(message("merged_wait=1,stages=1"), testing::HasSubstr("merged_wait true needs stages >= 2, not 1"));
 }
 
 // Scores far apart: one or two keys a row decide, and what is off in them is off in every column.

@@ -33,15 +33,19 @@ TEST(KernelPlan, RefusesImpossibleTilesBySentence) {
   KernelPlan plan;
   EXPECT_EQ(plan.invalid(), nullptr);
   plan.tile_m = 72;
-  EXPECT_STREQ(plan.invalid(), "tile_m is no multiple of 16 rows a warp, up to 512");
+  EXPECT_STREQ(plan.invalid(), "tile_m is no multiple of 16, the rows of a matrix step");
   plan = {};
   plan.merged_wait = true;
-  EXPECT_STREQ(plan.invalid(), "merged_wait needs stages >= 2");
+  EXPECT_STREQ(plan.invalid(), "merged_wait needs stages >= 2, not {stages}");
   plan = {};
   plan.headdim = 65;
-  EXPECT_STREQ(plan.invalid(), "copy_bytes does not divide a row");
+  EXPECT_STREQ(plan.invalid(), "copy_bytes_q does not divide the bytes of a row of headdim = {headdim} elements");
   plan.copy_bytes_q = plan.copy_bytes_k = 2;
   EXPECT_EQ(plan.invalid(), nullptr);
+  plan.packed_heads = 2;
+  EXPECT_EQ(plan.invalid(), nullptr);
+  plan.sink = true;
+  EXPECT_STREQ(plan.invalid(), "packed_heads is above 1, where the case has alibi, bias or a sink: heads differ there");
 }
 
 TEST(Granules, AreTheWidestThatStridesAndBaseAllow) {

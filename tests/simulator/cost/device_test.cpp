@@ -89,6 +89,8 @@ TEST_P(EveryField, IsNeededAndChecked) {
     expect_refused(json.dump(), field + ".value", "\"many\"", list ? "must be a list of numbers" : "must be a number");
     json["fields"][field]["value"] = list ? Json({-3}) : Json(-3);
     expect_refused(json.dump(), field + (list ? ".value[0]" : ".value"), "-3", "is outside");
+    json["fields"][field]["value"] = list ? Json({1e300}) : Json(1e300);
+    expect_refused(json.dump(), field + (list ? ".value[0]" : ".value"), "1e+300", "is outside");
     json["fields"][field].erase("value");
     expect_refused(json.dump(), field + ".value", "missing", "must be given");
     json = good;
@@ -159,6 +161,7 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(gpu, "l2_slices_per_partition", 7), "l2_slices_per_partition", "7", "12800 sets");
   expect_refused(with(gpu, "num_sms", 7), "gpc_sides", "8 GPCs", "num_sms = 7");
   expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "must be below l2_partitions = 1");
+  expect_refused(with(gpu, "gpc_sides", Json({0, 1, 0, 1, 0, 1, 0, 0.5})), "gpc_sides", "0.5", "must be whole numbers");
   expect_refused(with(gpu, "gpc_clocks", Json({1, 1})), "gpc_clocks", "2 GPCs", "must be as many as gpc_sides, 8");
   expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");
   expect_refused(with(gpu, "register_allocation_unit", 32768), "register_allocation_unit", "32768", "16384");

@@ -87,7 +87,7 @@ TEST(UnifiedBuffer, ATileThatDoesNotFitIsRefusedByTheBuffer) {
     try {
       simulate(case_of(1, 1024, plan.headdim), plan, d);
     } catch (const InvalidInput& error) {
-      EXPECT_EQ(error.field(), "plan");
+      EXPECT_EQ(error.field(), "tile_m");
       return error.what();
     }
     return "";

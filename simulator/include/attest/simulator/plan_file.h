@@ -31,6 +31,15 @@ struct PlanField {
 /// Every field of KernelPlan but those that a case asks for (softcap, alibi, bias, sink, num_splits).
 std::span<const PlanField> plan_fields();
 
+/// What makes a plan impossible: the field at fault by its name, its value and its limit.
+struct PlanFault {
+  std::string field, value, limit;
+};
+
+/// The fault that `why`, a sentence of KernelPlan::invalid(), says of the plan; the values of other fields that it
+/// names are filled in.
+PlanFault plan_fault(const KernelPlan& plan, std::string_view why);
+
 /// A field's value as a plan file has it: a number, true or false, or a word.
 nlohmann::ordered_json plan_value(const KernelPlan& plan, const PlanField& field);
 
@@ -56,9 +65,10 @@ DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, 
 /// The plan that `name_or_path` says: one of the named plans, or a file (what ends in .json or has a '/').
 DescribedPlan load_plan(const std::string& name_or_path, const Case& c, const DeviceSpec& device);
 
-/// `plan` with one field changed as "FIELD=VALUE" says, checked like a file's. Throws InvalidInput naming the field.
+/// `plan` with fields changed as each "FIELD=VALUE" of `flag` says, checked like a file's. Throws InvalidInput naming
+/// the field.
 void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignments, const Case& c,
-                     const DeviceSpec& device);
+                     const DeviceSpec& device, std::string_view flag = "set");
 
 /// That a field of a plan has a value.
 struct PlanCondition {

@@ -23,6 +23,10 @@ struct CpuPlanSpec {
 /// grid=tiles-batch-heads,packed_heads=1", any subset once each, or nothing. Throws InvalidInput naming the field.
 CpuPlanSpec parse_cpu_plan_spec(std::string_view text);
 
+/// Throws InvalidInput naming `kernel` where `why`, a sentence of the plan's invalid(), is one; `what` it makes none
+/// of.
+void refuse_impossible(const KernelPlan& plan, const char* why, std::string_view what);
+
 /// The plan that the CPU kernel runs a case with: a pure function of both arguments. Throws InvalidInput if the fields
 /// that were fixed make no kernel.
 KernelPlan cpu_plan(const CpuPlanSpec& spec, const Case& c);

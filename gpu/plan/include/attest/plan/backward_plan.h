@@ -114,10 +114,10 @@ struct BackwardPlan : KernelPlan {
   constexpr float dk_scale(float scale) const { return scale; }
   constexpr float keep_row_product(float x) const { return x; }  // of dO and O, before D's sum
 
-  /// Empty if a kernel of this plan can exist, else what is wrong with it.
+  /// As KernelPlan's.
   constexpr const char* invalid() const {
     if (const char* why = KernelPlan::invalid()) return why;
-    if (tile_n % (16 * num_warps) != 0) return "tile_n is no multiple of 16 keys a warp";
+    if (tile_n % (16 * num_warps) != 0) return "tile_n is no multiple of 16 keys for each of num_warps = {num_warps}";
     return nullptr;
   }
 };

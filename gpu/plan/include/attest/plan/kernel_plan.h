@@ -281,7 +281,8 @@ struct KernelPlan {
   constexpr bool keeps_exponentials() const { return true; }  // keep_exponential changes nothing
   constexpr bool restarts_accumulator(int /*k_step*/) const { return false; }
 
-  /// Empty if a kernel of this plan can exist, else what is wrong with it: plan_invalid.h.
+  /// Null if a kernel of this plan can exist, else "FIELD what is wrong with it", where {OTHER} stands for the value of
+  /// another field: plan_invalid.h. plan_fault() in the simulator makes a message of it.
   constexpr const char* invalid() const;
 };
 

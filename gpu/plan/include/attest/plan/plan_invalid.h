@@ -5,38 +5,64 @@
 namespace attest {
 
 constexpr const char* KernelPlan::invalid() const {
-  const auto power_of_two = [](int x, int low, int high) { return x >= low && x <= high && (x & (x - 1)) == 0; };
-  if (headdim < 1 || headdim > 256) return "headdim is outside 1 to 256";
-  if (headdim_v < 1 || headdim_v > 256) return "headdim_v is outside 1 to 256";
+  const auto outside = [](auto x, auto low, auto high) { return x < low || x > high; };
+  const bool tma = copy_kind == CopyKind::tma, wgmma = matrix_kind == MatrixKind::wgmma;
+  if (outside(headdim, 1, 256)) return "headdim is outside 1 to 256";
+  if (outside(headdim_v, 1, 256)) return "headdim_v is outside 1 to 256";
   if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) return "element_bytes is none of 1, 2, 4";
-  if (num_warps < 1 || num_warps > 16) return "num_warps is outside 1 to 16";
-  if (tile_m < 16 || tile_m > 512 || tile_m % (16 * num_warps) != 0)
-    return "tile_m is no multiple of 16 rows a warp, up to 512";
-  if (producer_warps < 0 || producer_warps > 4) return "producer_warps is outside 0 to 4";
-  if ((copy_kind == CopyKind::tma) != (producer_warps > 0)) return "producer_warps and copies by tma need each other";
-  if (matrix_kind == MatrixKind::wgmma && (num_warps % 4 != 0 || rows_per_warp() != 16 || copy_kind != CopyKind::tma))
-    return "matrix_kind needs warpgroups of 4 warps, 64 rows each, and copies by tma";
-  if (p_in_smem && matrix_kind != MatrixKind::wgmma) return "p_in_smem needs wgmma";
-  if (cluster < 1 || cluster > 16 || (cluster > 1 && copy_kind != CopyKind::tma))
-    return "cluster is outside 1 to 16, or without tma";
-  if (pad_chunks < 0 || pad_chunks > 8 || (pad_chunks > 0 && copy_kind == CopyKind::tma))
-    return "pad_chunks is outside 0 to 8, or with tma, which writes rows without gaps";
-  if (other_smem_bytes < 0 || other_smem_bytes > 262144) return "other_smem_bytes is outside 0 to 262144";
+  if (outside(num_warps, 1, 16)) return "num_warps is outside 1 to 16";
+  if (outside(tile_m, 16, 512)) return "tile_m is outside 16 to 512";
+  if (tile_m % 16 != 0) return "tile_m is no multiple of 16, the rows of a matrix step";
+  if (tile_m % (16 * num_warps) != 0) return "num_warps does not divide tile_m = {tile_m} into multiples of 16 rows";
+  if (outside(producer_warps, 0, 4)) return "producer_warps is outside 0 to 4";
+  if (tma && producer_warps == 0) return "producer_warps is below 1, which copy_kind = tma needs";
+  if (!tma && producer_warps > 0) return "producer_warps is above 0, where copy_kind = {copy_kind} is not tma";
+  if (wgmma && !tma) return "matrix_kind needs copy_kind = tma, not {copy_kind}";
+  if (wgmma && num_warps % 4 != 0) return "num_warps is no multiple of 4, a warpgroup, which matrix_kind = wgmma needs";
+  if (wgmma && rows_per_warp() != 16)
+    return "tile_m is not 16 rows for each of num_warps = {num_warps}, which matrix_kind = wgmma needs";
+  if (p_in_smem && !wgmma) return "p_in_smem needs matrix_kind = wgmma, not {matrix_kind}";
+  if (outside(cluster, 1, 16)) return "cluster is outside 1 to 16";
+  if (cluster > 1 && !tma) return "cluster is above 1, where copy_kind = {copy_kind} is not tma";
+  if (outside(pad_chunks, 0, 8)) return "pad_chunks is outside 0 to 8";
+  if (pad_chunks > 0 && tma) return "pad_chunks is above 0, where copy_kind = tma writes rows without gaps";
+  if (outside(other_smem_bytes, 0, 262144)) return "other_smem_bytes is outside 0 to 262144";
   if (packed_heads < 1) return "packed_heads is below 1";
-  if (packed_heads > 1 && (alibi || bias || sink)) return "packed_heads with alibi, bias or a sink: heads differ there";
-  if (l2_section_bytes < 0) return "l2_section_bytes is negative";
-  if (tile_n < 16 || tile_n > 512 || tile_n % 16 != 0) return "tile_n is no multiple of 16 up to 512";
-  if (tile_n % k_step() != 0) return "tile_n is no multiple of the 32 keys of a matrix step of 8-bit values";
-  if (stages < 1 || stages > 4) return "stages is outside 1 to 4";
-  if (merged_wait && stages < 2) return "merged_wait needs stages >= 2";
-  if (padded_headdim != 0 && (padded_headdim < headdim || padded_headdim % 16 != 0 || padded_headdim % k_step() != 0))
-    return "padded_headdim is below headdim or no multiple of 16, or of 32 8-bit values";
-  if (padded_headdim_v != 0 && (padded_headdim_v < headdim_v || padded_headdim_v % 16 != 0))
-    return "padded_headdim_v is below headdim_v or no multiple of 16";
+  if (packed_heads > 1 && (alibi || bias || sink))
+    return "packed_heads is above 1, where the case has alibi, bias or a sink: heads differ there";
+  if (l2_section_bytes < 0) return "l2_section_bytes is below 0";
+  if (outside(tile_n, 16, 512)) return "tile_n is outside 16 to 512";
+  if (tile_n % 16 != 0) return "tile_n is no multiple of 16";
+  if (tile_n % k_step() != 0) return "tile_n is no multiple of 32, the keys of a matrix step of 8-bit values";
+  if (outside(stages, 1, 4)) return "stages is outside 1 to 4";
+  if (merged_wait && stages < 2) return "merged_wait needs stages >= 2, not {stages}";
+  if (padded_headdim != 0) {
+    if (padded_headdim < headdim) return "padded_headdim is below headdim = {headdim}";
+    if (padded_headdim % 16 != 0) return "padded_headdim is no multiple of 16";
+    if (padded_headdim % k_step() != 0) return "padded_headdim is no multiple of 32, a matrix step of 8-bit values";
+  }
+  if (padded_headdim_v != 0) {
+    if (padded_headdim_v < headdim_v) return "padded_headdim_v is below headdim_v = {headdim_v}";
+    if (padded_headdim_v % 16 != 0) return "padded_headdim_v is no multiple of 16";
+  }
   for (const Operand x : {Operand::q, Operand::k, Operand::v, Operand::o}) {
-    if (!power_of_two(copy_bytes(x), 1, 16)) return "copy_bytes is none of 1, 2, 4, 8, 16";
-    if (copy_bytes(x) < bytes(x) || valid_columns(x) * bytes(x) % copy_bytes(x) != 0)
-      return "copy_bytes does not divide a row";
+    const auto of = [x](const char* q, const char* k, const char* v, const char* o) {
+      return x == Operand::q ? q : x == Operand::k ? k : x == Operand::v ? v : o;
+    };
+    const int granule = copy_bytes(x);
+    if (outside(granule, 1, 16) || (granule & (granule - 1)) != 0)
+      return of("copy_bytes_q is none of 1, 2, 4, 8, 16", "copy_bytes_k is none of 1, 2, 4, 8, 16",
+                "copy_bytes_v is none of 1, 2, 4, 8, 16", "copy_bytes_o is none of 1, 2, 4, 8, 16");
+    if (granule < bytes(x))
+      return of("copy_bytes_q is below element_bytes = {element_bytes}",
+                "copy_bytes_k is below element_bytes = {element_bytes}",
+                "copy_bytes_v is below element_bytes = {element_bytes}",
+                "copy_bytes_o is below the bytes of an output, element_bytes = {element_bytes} but 2 at least");
+    if (valid_columns(x) * bytes(x) % granule != 0)
+      return of("copy_bytes_q does not divide the bytes of a row of headdim = {headdim} elements",
+                "copy_bytes_k does not divide the bytes of a row of headdim = {headdim} elements",
+                "copy_bytes_v does not divide the bytes of a row of headdim_v = {headdim_v} elements",
+                "copy_bytes_o does not divide the bytes of a row of headdim_v = {headdim_v} elements");
   }
   return nullptr;
 }

@@ -15,7 +15,8 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling)
       spill_(static_cast<std::size_t>(device.num_sms * spill_places())) {}
 
 void Traffic::place(Slot& slot) {
-  slot.lines = &heads_[slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head)];
+  const std::int64_t key_tiles = (grid_.entry(slot.at.batch).seqlen_k + plan_.tile_n - 1) / plan_.tile_n;
+  slot.lines = &heads_.try_emplace(slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head), key_tiles).first->second;
   const int places = spill_places();
   const int place = spill_turn_[static_cast<std::size_t>(slot.sm)]++ % places;
   auto& spill = spill_[static_cast<std::size_t>(std::int64_t{slot.sm} * places + place)];

@@ -23,13 +23,15 @@ struct TileLines {
   Coalescer::Tile asked;  // no requests: not read yet
 };
 
-/// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes.
+/// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes;
+/// of the shortest, of which there are the most, a block is all tiles that there are.
 class HeadLines {
  public:
+  explicit HeadLines(std::int64_t num_tiles) : num_tiles_(static_cast<std::size_t>(num_tiles)) {}
   TileLines& tile(int index) {
     const auto block = static_cast<std::size_t>(index) / block_tiles;
     if (block >= blocks_.size()) blocks_.resize(block + 1);
-    if (blocks_[block].empty()) blocks_[block].resize(block_tiles);
+    if (blocks_[block].empty()) blocks_[block].resize(std::min(block_tiles, num_tiles_ - block * block_tiles));
     return blocks_[block][static_cast<std::size_t>(index) % block_tiles];
   }
   void forget_asked() {
@@ -39,6 +41,7 @@ class HeadLines {
 
  private:
   static constexpr std::size_t block_tiles = 64;
+  std::size_t num_tiles_;
   std::vector<std::vector<TileLines>> blocks_;
 };
 

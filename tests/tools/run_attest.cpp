@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,8 +80,10 @@ Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, 
     ::kill(-child, conduct.signal);
   }
   int status = 0;
-  if (::waitpid(child, &status, 0) != child) throw std::runtime_error("cannot wait");
+  rusage usage{};
+  if (::wait4(child, &status, 0, &usage) != child) throw std::runtime_error("cannot wait");
   Ran ran;
+  ran.peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
   ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   ran.out = read_bytes(streams.path() / "out");
   ran.err = read_bytes(streams.path() / "err");

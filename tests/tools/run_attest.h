@@ -10,6 +10,7 @@ namespace attest::tools {
 struct Ran {
   int exit_code = -1;  // 128 + signal if one ended it
   std::string out, err;
+  double peak_mib = 0;  // resident
 };
 
 /// An empty folder, removed with everything in it.

@@ -1,5 +1,6 @@
-// Whether the simulator's exact counts are those of a brute-force count from attends() and the tile sizes alone. It
-// judges attest's own model of the plans it has names for, not the kernel.
+// It judges attest's own model of the plans it has names for, not the kernel under test.
+#include "attest/fuzz/counts_property.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -119,14 +120,13 @@ bool counts_are_exact(const Case& c) {
   return !is_fp8(p.dtype) && p.batch * p.seqlen_q * p.seqlen_k <= std::int64_t{1} << 18;
 }
 
-Verdict counts(Trial& trial) {
-  const Case& c = trial.the_case();
+Verdict judge_counts(const Case& c, const CountedKernel& kernel) {
   Worst worst("counts", {});
   std::vector<Entry> entries;
   for (std::int64_t b = 0; b < c.problem.batch; ++b) entries.emplace_back(c.problem, b);
   for (const NamedPlan& named : named_plans) {
     const KernelPlan plan = with_features(with_layout(named.make(c, 232448), c), c);
-    const Counts counted = count_case(c, plan);
+    const Counts counted = count_case(c, *kernel(plan));
     const Expected expected = expected_counts(c.problem, plan, entries);
     const auto see = [&](const char* what, std::int64_t count, std::int64_t truth) {
       worst.see(what, {}, static_cast<double>(count), static_cast<double>(truth), 0);
@@ -144,5 +144,7 @@ Verdict counts(Trial& trial) {
   }
   return worst.verdict();
 }
+
+Verdict counts(Trial& trial) { return judge_counts(trial.the_case()); }
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "attest/fuzz/counts_property.h"
 #include "attest/fuzz/in_flight.h"
 #include "attest/fuzz/mask_recovery.h"
 #include "attest/problem/error.h"

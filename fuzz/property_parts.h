@@ -71,7 +71,6 @@ Verdict weights(Trial& trial);
 Verdict lookup(Trial& trial);
 Verdict mask(Trial& trial);
 Verdict counts(Trial& trial);
-bool counts_are_exact(const Case& c);
 
 /// Whether a score is softmax_scale q.k and nothing else, and inputs have the 8 bits and more that codes need.
 inline bool has_plain_scores(const Problem& p) {

@@ -23,14 +23,16 @@ struct Alike {
   std::int64_t ctas = 0, masked_key_tiles = 0;
 };
 
-std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& lengths) {
+std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& lengths, const Behaviour& kernel) {
   const KernelPlan& plan = grid.plan;
+  Work work = lengths.work;
   std::map<CtaShape, Alike> shapes;
   for (int t = 0; t < grid.q_tiles; ++t) {
     const int q_rows = std::min(plan.tile_m, lengths.seqlen_q - t * plan.tile_m);
     if (q_rows <= 0) break;
     for (int split = 0; split < grid.splits; ++split) {
-      const KeyWalk walk = grid.walk(lengths, t, split);
+      work.q_tile = t, work.split = split;
+      const KeyWalk walk = kernel.walk(work);
       const TileRange& range = walk.range;
       // the tile of the last keys, which may lack some, is the first in descending order
       const int top = walk.order == KeyOrder::descending ? 0 : range.size() - 1;
@@ -64,7 +66,8 @@ Work unmasked(const KernelPlan& plan, const CtaShape& s, int key_tiles) {
 /// their programs, whichever length they come from.
 class ShapeCounter {
  public:
-  ShapeCounter(const KernelPlan& plan, const GlobalLayout& layout) : plan_(plan), counter_(plan, layout) {}
+  ShapeCounter(const Behaviour& kernel, const GlobalLayout& layout)
+      : kernel_(kernel), plan_(kernel.plan()), counter_(plan_, layout) {}
 
   Counts count(const CtaShape& s) {
     const int direct = 2 * plan_.stages + 2;  // the pipeline's start and end, and a period between them
@@ -83,10 +86,11 @@ class ShapeCounter {
  private:
   const Counts& recorded(const CtaShape& s) {
     const auto [at, is_new] = seen_.try_emplace(s);
-    if (is_new) at->second = counter_.count(unmasked(plan_, s, s.key_tiles));
+    if (is_new) at->second = counter_.count(kernel_.program(unmasked(plan_, s, s.key_tiles)));
     return at->second;
   }
 
+  const Behaviour& kernel_;
   const KernelPlan& plan_;
   Counter counter_;
   std::map<CtaShape, Counts> seen_;
@@ -126,7 +130,10 @@ std::vector<Bases> bases(const Grid& grid) {
 
 }  // namespace
 
-Counts count_case(const Case& c, const KernelPlan& plan) {
+Counts count_case(const Case& c, const KernelPlan& plan) { return count_case(c, BehaviourOf<KernelPlan>(plan)); }
+
+Counts count_case(const Case& c, const Behaviour& kernel) {
+  const KernelPlan& plan = kernel.plan();
   const Grid grid(c, plan);
   GlobalLayout layout;
   layout.row_stride_bytes = {grid.q.row_stride, grid.k.row_stride, grid.v.row_stride, grid.o.row_stride};
@@ -136,10 +143,10 @@ Counts count_case(const Case& c, const KernelPlan& plan) {
   Counts total;
   std::map<Bases::key_type, ShapeCounter> counters;
   for (std::size_t i = 0; i < grid.classes.size(); ++i) {
-    const auto shapes = shapes_of_head(grid, grid.classes[i]);
+    const auto shapes = shapes_of_head(grid, grid.classes[i], kernel);
     for (const auto& [base, heads] : starts[i]) {
       layout.base = base;
-      ShapeCounter& counter = counters.try_emplace(base, plan, layout).first->second;
+      ShapeCounter& counter = counters.try_emplace(base, kernel, layout).first->second;
       for (const auto& [shape, alike] : shapes) {
         Counts counts = counter.count(shape) * (alike.ctas * heads);
         counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these

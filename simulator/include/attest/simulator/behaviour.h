@@ -21,6 +21,7 @@ class Behaviour {
 
   virtual Program program(const Work& work) const = 0;
   virtual Program combine_program(const Work& work) const = 0;
+  virtual KeyWalk walk(const Work& work) const = 0;  // the key tiles of a CTA; none where it has no rows
   virtual std::int64_t num_ctas(const GridExtents& grid) const = 0;
   virtual CtaIndex cta(const GridExtents& grid, std::int64_t index) const = 0;
   virtual bool combines_after_splits() const = 0;
@@ -75,6 +76,9 @@ class BehaviourOf : public Behaviour {
 
   Program program(const Work& work) const override { return record(plan_, work); }
   Program combine_program(const Work& work) const override { return record_combine(plan_, work); }
+  KeyWalk walk(const Work& work) const override {
+    return plan_.has_rows(work) ? plan_.walk(plan_.range(work), work) : KeyWalk{};
+  }
   std::int64_t num_ctas(const GridExtents& grid) const override { return plan_.num_ctas(grid); }
   CtaIndex cta(const GridExtents& grid, std::int64_t index) const override { return plan_.cta(grid, index); }
   bool combines_after_splits() const override { return plan_.combines_after_splits(); }

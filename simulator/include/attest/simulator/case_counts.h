@@ -2,6 +2,7 @@
 // occurs.
 #pragma once
 #include "attest/problem/case.h"
+#include "attest/simulator/behaviour.h"
 #include "attest/simulator/counts.h"
 
 namespace attest {
@@ -10,5 +11,9 @@ namespace attest {
 /// where their heads start within a sector; of CTAs with many key tiles the middle ones repeat, with the ring's period,
 /// so that two short programs give a long one.
 Counts count_case(const Case& c, const KernelPlan& plan);
+
+/// Likewise of a kernel that walks its key tiles and records its programs as `kernel` does, such as one with a planted
+/// bug.
+Counts count_case(const Case& c, const Behaviour& kernel);
 
 }  // namespace attest

@@ -230,6 +230,19 @@ nlohmann::ordered_json to_json(const DeviceSpec& device) {
   return json;
 }
 
+std::vector<std::string_view> device_field_names() {
+  std::vector<std::string_view> names;
+  for (const Field& field : fields) names.push_back(field.name);
+  return names;
+}
+
+DeviceSpec device_with(const DeviceSpec& device, std::string_view field, const nlohmann::ordered_json& value,
+                       std::string_view whence) {
+  nlohmann::ordered_json json = to_json(device);
+  json["fields"][std::string(field)] = {{"value", value}, {"source", whence}};
+  return device_from_json_text(json.dump(), whence);
+}
+
 DeviceSpec load_device(const std::string& name_or_path) {
   if (is_path(name_or_path))
     return device_from_json_text(read_file("device", name_or_path, largest_description_bytes), name_or_path);

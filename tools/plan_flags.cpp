@@ -19,12 +19,16 @@ DeviceSpec read_device(const Flags& flags) {
   return load_device(name);
 }
 
-DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device) {
-  const std::string name = flags.text("--plan").value_or("attest");
+void refuse_unknown_plan(const std::string& name) {
   std::vector<std::string> names;
   for (const NamedPlan& plan : named_plans) names.emplace_back(plan.name);
   for (const NamedPlan& plan : ablation_plans) names.emplace_back(plan.name);
   refuse_unknown("plan", name, names);
+}
+
+DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device, std::string_view named) {
+  const std::string name = named.empty() ? flags.text("--plan").value_or("attest") : std::string(named);
+  refuse_unknown_plan(name);
   DescribedPlan plan = load_plan(name, c, device);
   set_plan_fields(plan, flags.texts("--set"), c, device);
   return plan;

@@ -12,7 +12,11 @@ void declare_plan_flags(Flags& flags);
 /// The device of --device, h100 where it is not given. Throws InvalidInput.
 DeviceSpec read_device(const Flags& flags);
 
-/// The plan that the flags give, `attest` if none, for a case on a device. Throws InvalidInput.
-DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device);
+/// Throws InvalidInput for what is neither a plan of `attest plans` nor a path.
+void refuse_unknown_plan(const std::string& name);
+
+/// The plan that the flags give, `attest` if none, or the one `named` in its place, for a case on a device. Throws
+/// InvalidInput.
+DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device, std::string_view named = "");
 
 }  // namespace attest::tools

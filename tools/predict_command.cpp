@@ -29,9 +29,9 @@
 namespace attest::tools {
 namespace {
 
-/// --plan, or what --kernel tells of itself.
-DescribedPlan read_described(const Flags& flags, const Case& c, const DeviceSpec& device) {
-  if (!flags.given("--kernel")) return read_plan(flags, c, device);
+/// --plan, or the plan `named` in its place, or what --kernel tells of itself.
+DescribedPlan read_described(const Flags& flags, const Case& c, const DeviceSpec& device, std::string_view named = "") {
+  if (!flags.given("--kernel")) return read_plan(flags, c, device, named);
   if (const auto plan = flags.text("--plan")) throw InvalidInput("plan", in_quotes(*plan), "goes without --kernel");
   const std::string kernel = read_kernel(flags);
   DescribedPlan plan = plan_from_json_text(inspect_plan(WorkerProgram{}, kernel, c), kernel, c, device);
@@ -50,22 +50,32 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   if (csv) results.refuse_same_file("csv", csv->path());
   if (html) results.refuse_same_file("html", html->path());
   if (csv && html) refuse_same_file("html", html->path(), "--csv", csv->path());
-  const auto fields = case_fields(flags, axis.field == "seqlen" ? std::optional(axis.values.front()) : std::nullopt);
+  std::optional<std::int64_t> seqlen_of_model;  // to read the model by: each point has its own
+  if (const auto first = to_json(axis.values.front()); axis.field == "seqlen")
+    seqlen_of_model = first.is_number_integer() ? first.get<std::int64_t>() : 1;
+  const auto fields = case_fields(flags, seqlen_of_model);
+  if (axis.of == SweepAxis::Of::plan) {
+    if (const auto kernel = flags.text("--kernel"))
+      throw InvalidInput("kernel", in_quotes(*kernel), "goes without --sweep plan=...");
+    for (const SweepValue& value : axis.values) refuse_unknown_plan(value.text);
+  }
   const DeviceSpec device = read_device(flags);
-  const auto points = sweep(axis, fields, device, [&](const Case& c) { return read_described(flags, c, device); });
+  const auto points =
+      sweep(axis, fields, device, [&](const Case& c, const DeviceSpec& of_point, std::string_view plan) {
+        return read_described(flags, c, of_point, plan);
+      });
   if (std::none_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.report.has_value(); }))
     throw InvalidInput("sweep", in_quotes(axis.field),
                        fmt::format("has no value that can be predicted; the first: {}", points.front().refused));
   std::vector<OutputFile::Staged> files;
   if (html) files.push_back(html->stage(html_sweep(axis, points)));
   if (csv) files.push_back(csv->stage(to_csv(axis, points)));
-  results.finish("predict",
-                 {{"device", device.name},
-                  {"plan_name", flags.text("--kernel").value_or(flags.text("--plan").value_or("attest"))},
-                  {"case", fields},
-                  {"sweep_field", axis.field},
-                  {"sweep", to_json(axis, points)}},
-                 to_table(axis, points), std::move(files));
+  nlohmann::ordered_json said;
+  if (axis.of != SweepAxis::Of::device) said["device"] = device.name;
+  if (axis.of != SweepAxis::Of::plan)
+    said["plan_name"] = flags.text("--kernel").value_or(flags.text("--plan").value_or("attest"));
+  said.update({{"case", fields}, {"sweep_field", axis.field}, {"sweep", to_json(axis, points)}});
+  results.finish("predict", said, to_table(axis, points), std::move(files));
   return exit_pass;
 }
 
@@ -115,7 +125,8 @@ Command predict_command() {
       "  attest predict --plan fa2 --nheads 16 --seqlen-q 4096 --seqlen-k 4096 --headdim 128 --device h200 --json -\n"
       "  attest predict --plan fa2 --set swizzled=false --set pad_chunks=1 --seqlen-q 4096 --seqlen-k 4096 --headdim "
       "128\n"
-      "  attest predict --model llama-3-70b --sweep seqlen=512..131072:x2 --html lengths.html",
+      "  attest predict --model llama-3-70b --sweep seqlen=512..131072:x2 --html lengths.html\n"
+      "  attest predict --model llama-3-70b --seqlen 8192 --sweep device=a100,h100,h200",
       [](Flags& flags) {
         flags.group("Prediction");
         declare_plan_flags(flags);
@@ -127,9 +138,10 @@ Command predict_command() {
                     "Write a trace for Perfetto: SMs, warps, copies, and the unfused path beside them");
         flags.value("--html", "FILE",
                     "Write a page that shows it: bytes, roofline, banks, an SM over time; or a sweep's curves");
-        flags.value(
-            "--sweep", "FIELD=VALUES",
-            "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field, in place of the case's; seqlen: both");
+        flags.value("--sweep", "FIELD=VALUES",
+                    "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field of the case, the plan or the device, "
+                    "in place of "
+                    "what they say, or of plan and device by their names; seqlen: both lengths");
         flags.value("--csv", "FILE", "Write the sweep as CSV");
         declare_case_flags(flags);
       },

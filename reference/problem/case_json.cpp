@@ -30,8 +30,8 @@ class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {
     if (!json.is_object()) throw InvalidInput("case", brief(json), "is not a JSON object");
-    const Json* schema = find("schema");
-    if (!schema) return;
+    const auto schema = json.find("schema");
+    if (schema == json.end()) return;
     const std::string text = schema->is_string() ? schema->get<std::string>() : brief(*schema);
     if (text != fmt::format("{}{}", schema_prefix, schema_version))
       throw InvalidInput("schema", fmt::format("'{}'", text),
@@ -111,12 +111,15 @@ class Reader {
 
   void finish() const {
     for (const auto& [key, value] : json_.items())
-      if (!known_.contains(key)) throw InvalidInput(key, brief(value), "is no field of a case");
+      if (key != "schema" && std::find(asked_.begin(), asked_.end(), key) == asked_.end())
+        throw InvalidInput(key, brief(value), "is no field of a case");
   }
+
+  const std::vector<std::string>& asked() const { return asked_; }  // each field once
 
  private:
   const Json* find(const char* field) {
-    known_.insert(field);
+    if (std::find(asked_.begin(), asked_.end(), field) == asked_.end()) asked_.emplace_back(field);
     const auto at = json_.find(field);
     return at == json_.end() ? nullptr : &*at;
   }
@@ -127,7 +130,7 @@ class Reader {
   }
 
   const Json& json_;
-  std::set<std::string> known_;
+  std::vector<std::string> asked_;
 };
 
 // The lengths that running sums from 0 give.
@@ -210,10 +213,10 @@ Json to_json(const Case& c) {
   return json;
 }
 
-Case case_from_json(const Json& json) {
-  Case c;
+namespace {
+
+void read_fields(Reader& reader, Case& c) {
   Problem& p = c.problem;
-  Reader reader(json);
   reader.integer("batch", p.batch);
   read_varlen(reader, "q", p.batch, p.seqlen_q, p.varlen_q);
   reader.integer("nheads", p.nheads);
@@ -250,6 +253,22 @@ Case case_from_json(const Json& json) {
   reader.toggle("deterministic", c.deterministic);
   reader.word("inputs", c.inputs, distribution_from_string);
   reader.unsigned_integer("seed", c.seed);
+}
+
+}  // namespace
+
+std::vector<std::string> case_field_names() {
+  const Json none = Json::object();
+  Reader reader(none);
+  Case c;
+  read_fields(reader, c);
+  return reader.asked();
+}
+
+Case case_from_json(const Json& json) {
+  Case c;
+  Reader reader(json);
+  read_fields(reader, c);
   reader.finish();
   validate(c);
   return c;

@@ -78,6 +78,32 @@ TEST(PlanCommands, ASweepGivesATableCsvAndJson) {
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 4);
 }
 
+TEST(PlanCommands, ASweepTakesWordsOfCasePlanAndDevice) {
+  const Folder folder;
+  for (const auto& [sweep, field, values] :
+       {std::tuple{"dtype=fp16,bf16", "dtype", Json{"fp16", "bf16"}},
+        std::tuple{"swizzled=true,false", "swizzled", Json{true, false}},
+        std::tuple{"softcap=10..30:+7.5", "softcap", Json{10, 17.5, 25}},
+        std::tuple{"device=a100,h200", "device", Json{"a100", "h200"}},
+        std::tuple{"plan=fa2,fa3", "plan", Json{"fa2", "fa3"}},
+        std::tuple{"l2_bytes=26214400,52428800", "l2_bytes", Json{26214400, 52428800}}}) {
+    const Ran ran = run_attest({"predict", "--seqlen-q", "256", "--seqlen-k", "256", "--headdim", "128", "--sweep",
+                                sweep, "--csv", "rows.csv", "--json", "-"},
+                               folder);
+    ASSERT_EQ(ran.exit_code, 0) << ran.err;
+    const Json json = Json::parse(ran.out);
+    EXPECT_EQ(json.at("sweep_field"), field);
+    EXPECT_EQ(json.contains("device"), std::string(field) != "device");
+    EXPECT_EQ(json.contains("plan_name"), std::string(field) != "plan");
+    ASSERT_EQ(json.at("sweep").size(), values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(json.at("sweep").at(i).at(field), values.at(i));
+      EXPECT_TRUE(json.at("sweep").at(i).contains("time_us") || field == std::string("plan")) << json.at("sweep").at(i);
+    }
+    EXPECT_TRUE(folder.read("rows.csv").starts_with(std::string(field) + ",time_us,"));
+  }
+}
+
 // /dev/full takes nothing: the page that goes with it must not stand alone.
 TEST(PlanCommands, FilesOfOnePredictionAppearTogetherOrNotAtAll) {
   const Folder folder;

@@ -23,8 +23,8 @@ Swept swept(const std::string& text, const std::string& device_name = "", int to
   const SweepAxis axis = parse_sweep(text);
   DeviceSpec device = load_device("a100");
   if (!device_name.empty()) device.name = device.description = device_name;
-  return {axis, sweep(axis, fields, device, [&](const Case& c) {
-            return DescribedPlan{"attest", plan_named("attest", c, device)};
+  return {axis, sweep(axis, fields, device, [](const Case& c, const DeviceSpec& d, std::string_view) {
+            return DescribedPlan{"attest", plan_named("attest", c, d)};
           })};
 }
 
@@ -32,7 +32,7 @@ std::vector<SweepPoint> points_of(double (*time_us)(double), std::int64_t first,
                                   bool times) {
   std::vector<SweepPoint> points;
   for (std::int64_t value = first; count-- > 0; value = times ? value * step : value + step) {
-    points.push_back({.value = value, .report = SimulationReport{}, .refused = ""});
+    points.push_back({.value = {std::to_string(value), static_cast<double>(value)}, .report = SimulationReport{}});
     points.back().report->time_us = time_us(static_cast<double>(value));
   }
   return points;
@@ -49,8 +49,8 @@ TEST(HtmlSweep, NothingStandsOutOfACurve) {
 TEST(HtmlSweep, AStepStandsOutAloneAndWithItsSize) {
   const auto steps = standing_out(points_of([](double x) { return x <= 128 ? 400.0 : 460.0; }, 120, 1, 17, false));
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].from, 128);
-  EXPECT_EQ(steps[0].to, 129);
+  EXPECT_EQ(steps[0].from.text, "128");
+  EXPECT_EQ(steps[0].to.text, "129");
   EXPECT_DOUBLE_EQ(steps[0].ratio, 1.15);
   // both sides of the edge
   EXPECT_EQ(standing_out(points_of([](double x) { return x <= 9 ? 100 : 111.; }, 1, 1, 20, false)).size(), 1u);
@@ -66,6 +66,18 @@ TEST(HtmlSweep, AHeadOfOneMoreColumnCostsNarrowCopies) {
   EXPECT_THAT(page, HasSubstr("copies of 2 instead of 16 bytes"));
   EXPECT_GT(s.points[3].report->sm_read_bytes, 1.5 * s.points[2].report->sm_read_bytes);
   EXPECT_GT(s.points[3].report->smem_wavefronts, 1.2 * s.points[2].report->smem_wavefronts);
+}
+
+TEST(HtmlSweep, ValuesWithoutOrderStayAsTheyWereAsked) {
+  const Swept s = swept("dtype=fp32,bf16,fp16,fp8_e4m3", "", 512);
+  const std::string page = html_sweep(s.axis, s.points);
+  EXPECT_THAT(page, HasSubstr("<h1>dtype fp32, bf16, fp16, fp8_e4m3</h1>"));
+  EXPECT_THAT(page, HasSubstr("Slowest at fp32: "));
+  const Json data = sweep_page_data(s.axis, s.points);
+  EXPECT_EQ(data["numeric"], false);
+  EXPECT_EQ(data["points"][0]["value"], "fp32");
+  EXPECT_THAT(data["steps"], IsEmpty());
+  EXPECT_THAT(standing_out(s.points), IsEmpty());
 }
 
 TEST(HtmlSweep, StandsAloneAndHoldsEveryPoint) {

@@ -2,6 +2,7 @@
 // carries its value and where the value comes from.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -107,6 +108,14 @@ using DeviceMember = std::variant<std::int64_t DeviceSpec::*, double DeviceSpec:
 
 /// The field's name in device files.
 std::string_view device_field_name(DeviceMember member);
+
+/// The names of all fields that a device file of either kind has.
+std::vector<std::string_view> device_field_names();
+
+/// The device with another value of one field. Throws InvalidInput, as device_from_json_text() does, for a field of the
+/// other kind and for a value that no device can have; `whence`, such as "--sweep", stands in for the file's name.
+DeviceSpec device_with(const DeviceSpec& device, std::string_view field, const nlohmann::ordered_json& value,
+                       std::string_view whence);
 
 /// Takes a field's value, but not where it comes from, as `from` has it.
 void copy_device_field(std::string_view field, const DeviceSpec& from, DeviceSpec& to);

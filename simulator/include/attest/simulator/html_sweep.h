@@ -1,6 +1,5 @@
 // A prediction over a field as a page that a person understands: one file, no network, no other file.
 #pragma once
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -11,7 +10,7 @@ namespace attest {
 
 /// A step between neighbouring values of a sweep at which time changes by more than a tenth beside the others.
 struct SweepStep {
-  std::int64_t from = 0, to = 0;
+  SweepValue from, to;
   double ratio = 1;                // time at `to` over time at `from`
   std::string plan_change;         // "from 4 to 8 warps"; empty if it stays
   std::vector<std::string> costs;  // what the dearer of the two has more of, what costs most first
@@ -19,7 +18,8 @@ struct SweepStep {
 
 /// The steps that stand out, the largest first, at most 8: both beside the growth of the whole sweep and beside the two
 /// around it, as powers of the field, or as equal steps where the field is not positive. None of less than
-/// four points, nor at an end where the field grows by more than a tenth: that may be a bend.
+/// four points, nor of values that are no numbers, nor at an end where the field grows by more than a tenth: that may
+/// be a bend.
 std::vector<SweepStep> standing_out(const std::vector<SweepPoint>& points);
 
 /// The JSON object that the page draws. At least one of `points` has a report.

@@ -82,6 +82,9 @@ nlohmann::ordered_json to_json(const Case& c);
 Case case_from_json(const nlohmann::ordered_json& json);
 Case case_from_json_text(std::string_view text);
 
+/// The names of the fields that case_from_json reads.
+std::vector<std::string> case_field_names();
+
 /// The flags of the command line that give this case, non-default ones only, such as
 /// "--batch 2 --nheads 4 --nheads-k 2 --seqlen-q 3 --seqlen-k 65 --headdim 64 --dtype fp16 --causal=top-left --seed 7".
 std::string command_line(const Case& c);

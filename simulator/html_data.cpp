@@ -122,7 +122,7 @@ Json lengths_json(const LengthCurve& curve) {
   for (const LengthPoint& p : curve.points)
     points.push_back({{"seqlen_q", p.seqlen_q},
                       {"seqlen_k", p.seqlen_k},
-                      {"time_us", p.time_us},
+                      {"launched_time_us", p.time_us},
                       {"unfused_time_us", p.unfused_time_us},
                       {"dram_bytes", p.dram_bytes},
                       {"unfused_dram_bytes", p.unfused_dram_bytes},
@@ -157,20 +157,33 @@ void add_multiprocessor(Json& page, const SimulationReport& r) {
 Json buffers_json(const SimulationReport& r) {
   const DeviceSpec& d = r.device;
   const BufferFootprint f = buffer_footprint(r.plan, d);
-  const auto buffer = [](const char* name, const char* holds, std::int64_t used, std::int64_t capacity) {
-    return Json{{"name", name}, {"holds", holds}, {"used", used}, {"capacity", capacity}};
+  const auto buffer = [](const char* name, const char* holds, const char* made, std::int64_t used,
+                         std::int64_t capacity) {
+    return Json{{"name", name}, {"holds", holds}, {"made", made}, {"used", used}, {"capacity", capacity}};
   };
   return {
-      buffer("unified buffer", "S, P, P V, O and row state of a vector core", f.unified_buffer, d.unified_buffer_bytes),
-      buffer("L1", "Q, K, V and P of a cube core", f.l1, d.l1_bytes), buffer("L0A", "left operand", f.l0a, d.l0a_bytes),
-      buffer("L0B", "right operand", f.l0b, d.l0b_bytes), buffer("L0C", "the larger of S and P V", f.l0c, d.l0c_bytes)};
+      buffer("unified buffer", "S, P, P V, O and row state of a vector core",
+             "rows of a vector core × (tile_n × (4 + bytes of P) + 2 × (headdim_v + 1) × 4)", f.unified_buffer,
+             d.unified_buffer_bytes),
+      buffer("L1", "Q, K, V and P of a cube core",
+             "bytes of an element × (tile_m × headdim + stages × tile_n × (headdim + headdim_v) + tile_m × tile_n)",
+             f.l1, d.l1_bytes),
+      buffer("L0A", "left operand", "tile_m × the 32 bytes of a matrix step", f.l0a, d.l0a_bytes),
+      buffer("L0B", "right operand", "the larger of tile_n and headdim_v × the 32 bytes of a matrix step", f.l0b,
+             d.l0b_bytes),
+      buffer("L0C", "the larger of S and P V", "tile_m × the larger of tile_n and headdim_v × 4", f.l0c, d.l0c_bytes)};
 }
 
 }  // namespace
 
 Json page_data(const SimulationReport& r) {
-  Json page = {{"predict", to_json(r)}, {"command", command_line(r.c)}, {"device", device_json(r.device)},
-               {"flow", flow_json(r)},  {"roofs", roofs_json(r)},       {"lengths", lengths_json(length_curve(r))}};
+  Json page = {{"predict", to_json(r)},
+               {"cores", r.device.kind == DeviceKind::cube_vector},
+               {"command", command_line(r.c)},
+               {"device", device_json(r.device)},
+               {"flow", flow_json(r)},
+               {"roofs", roofs_json(r)},
+               {"lengths", lengths_json(length_curve(r))}};
   if (r.device.kind == DeviceKind::cube_vector)
     page["buffers"] = buffers_json(r);
   else

@@ -105,7 +105,7 @@ std::string html_page(const PageText& text, std::string_view sections, std::init
                       const nlohmann::ordered_json& data) {
   std::string draw;
   const auto add = [&](std::string_view name) { (draw += part(name)) += '\n'; };
-  for (const std::string_view name : {"format", "chart"}) add(name);
+  for (const std::string_view name : {"format", "formulas", "chart"}) add(name);
   for (const std::string_view name : scripts) add(name);
   add("show");
   return filled(part("page"), {{"title", html_escaped(text.title)},

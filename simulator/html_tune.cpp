@@ -103,7 +103,8 @@ Json tune_page_data(const TuneResult& result, int top) {
     skipped.push_back({{"reason", reason}, {"count", count}, {"example", first->plan.name}, {"detail", first->detail}});
   }
   return {{"command", command_line(result.c)},
-          {"device", {{"name", result.device.name}, {"sms", result.device.kind == DeviceKind::gpu}}},
+          {"device", {{"name", result.device.name}}},
+          {"cores", result.device.kind == DeviceKind::cube_vector},
           {"flops", result.winner().report.flops},
           {"max_warps_per_sm", result.device.max_warps_per_sm},
           {"top", top},

@@ -36,7 +36,8 @@ function drawBanks() {
         const mark = g.append("rect").attr({ x: lane.bank * cell + 1, y: lane.row * height + 1, width: Math.max(1, lane.num_banks * cell - 2),
           height: height - 2, fill: meets ? colors.bad : colors.good, "fill-opacity": meets ? 0.55 + 0.4 * (lane.row % 2) : 0.85 });
         tip(mark, `row ${lane.row}, bytes ${lane.byte} to ${lane.byte + 4 * lane.num_banks - 1}: banks ${lane.bank} to ` +
-          `${lane.bank + lane.num_banks - 1}, shared by ${plural(users[lane.bank], "row")}`);
+          `${lane.bank + lane.num_banks - 1}, shared by ${plural(users[lane.bank], "row")}`,
+          "bank = place in shared memory / 4 bytes mod 32; wavefronts = the most rows that one bank serves");
         if (lane.num_banks * cell > 1.4 * e)
           g.append("text").attr({ x: (lane.bank + lane.num_banks / 2) * cell, y: (lane.row + 0.78) * height, "text-anchor": "middle" })
             .style("fill", "#fff").text(lane.row);

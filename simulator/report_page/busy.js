@@ -16,10 +16,10 @@ function drawBusy() {
       svg.append("rect").attr({ x: left, y, width: x(1) - left, height: 1.3 * e, fill: "#eaeef2" });
       const bar = svg.append("rect").attr({ x: left, y, width: Math.max(1, x(Math.min(1, row.fraction)) - left), height: 1.3 * e,
         fill: row.name === predict.bound ? colors.fused : "#8fb9d6" });
-      tip(bar, `${row.name}: ${percent(row.fraction)} of its peak`);
+      tip(bar, `${row.name}: ${percent(row.fraction)} of its peak`, formulaOf(row.name));
       const below = svg.append("rect").attr({ x: left, y: y + 1.35 * e, width: Math.max(1, x(Math.min(1, row.unfused)) - left), height: 0.4 * e,
         fill: colors.unfused, "fill-opacity": 0.7 });
-      tip(below, `${row.name}, unfused: ${percent(row.unfused)} of its peak`);
+      tip(below, `${row.name}, unfused: ${percent(row.unfused)} of its peak`, formulaOf(row.name));
       textAt(svg, left - 0.5 * e, y + 0.95 * e, row.name, { anchor: "end", cls: row.name === predict.bound ? "strong" : "" });
       textAt(svg, x(1) + 0.4 * e, y + 0.95 * e, percent(row.fraction), { anchor: "start" });
     });
@@ -31,7 +31,7 @@ function drawKernels() {
   const launch = data.device.launch_overhead_us, unfused = predict.unfused.steps;
   if (predict.time_us === 0) return;
   const rows = [
-    { name: "fused", color: colors.fused, kernels: [{ name: launches(predict.kernels), time_us: predict.time_us + predict.kernels * launch }] },
+    { name: "fused", color: colors.fused, kernels: [{ name: launches(predict.kernels), made: "launched_time_us", time_us: predict.time_us + predict.kernels * launch }] },
     { name: "unfused", color: colors.unfused, kernels: unfused },
   ];
   chart(section("busy").select(".chart").append("div"), "Kernels of both paths in time, launches included", (svg, width) => {
@@ -47,7 +47,7 @@ function drawKernels() {
         const bar = svg.append("rect").attr({ x: from, y, width: Math.max(1, x(kernel.time_us) - 2), height: 1.3 * e, fill: row.color,
           "fill-opacity": k % 2 ? 0.6 : 0.9 });
         tip(bar, `${kernel.name}: ${time(kernel.time_us)}` + (kernel.bound ? `, bound by ${kernel.bound}: ` +
-          Object.entries(kernel.utilisation).map(([name, f]) => `${name} ${percent(f)}`).join(", ") : ""));
+          Object.entries(kernel.utilisation).map(([name, f]) => `${name} ${percent(f)}`).join(", ") : ""), formulaOf(kernel.made || "unfused_kernel"));
         from += x(kernel.time_us);
       });
       const parts = row.kernels.length > 1 ? ": " + row.kernels.map((k) => time(k.time_us)).join(" + ") : "";

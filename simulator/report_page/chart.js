@@ -24,7 +24,11 @@ function legend(id, entries) {
   const items = section(id).select(".legend").selectAll("li").data(entries);
   items.enter().append("li").attr("class", (d) => d.kind || "").style("--key", (d) => d.color).text((d) => d.text);
 }
-const tip = (selection, text) => selection.append("title").text(text);
+/// What marks show on hover: their figure, and below it how that is made; either a function of a mark's datum if wanted.
+const tip = (selection, text, how) => selection.append("title").text((q) => {
+  const [figure, formula] = [text, how].map((t) => (typeof t === "function" ? t(q) : t));
+  return formula ? `${figure}\n= ${formula}` : figure;
+});
 
 /// A text, moved inward where it would leave 0 to `width`.
 function textAt(parent, x, y, text, { anchor = "middle", cls = "", width = Infinity } = {}) {
@@ -33,6 +37,13 @@ function textAt(parent, x, y, text, { anchor = "middle", cls = "", width = Infin
   if (box.x < 0) node.attr("x", x - box.x);
   if (box.x + box.width > width) node.attr("x", x - (box.x + box.width - width));
   return node;
+}
+
+/// A text from `x` on, cut where it would pass `width`; the whole of it shows on hover.
+function textCut(parent, x, y, text, width) {
+  const node = parent.append("text").attr({ x, y, "text-anchor": "start" }).text(text);
+  for (let n = text.length; n > 1 && x + node.node().getComputedTextLength() > width; --n) node.text(text.slice(0, n - 1) + "\u2026");
+  if (node.text() !== text) tip(node, text);
 }
 
 /// Whole powers of 10 (or 2) in a domain, thinned to at most `most`.

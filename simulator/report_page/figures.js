@@ -1,59 +1,56 @@
 // Every figure of the prediction with how it is made; the ones to look at first, as cards; and what they hang on.
+const named = (ofGpu, ofCores) => (data.cores ? ofCores : ofGpu);
 const figures = [
-  ["time_us", "time", time, "cycles / SM clock; a launch is not in it"],
-  ["cycles", "cycles", grouped, "the longer of the walk over CTAs and key tiles and of bytes over L2's and DRAM's rates"],
-  ["bound", "bound by", String, "the resource with the largest share of its peak; latency if none reaches a third"],
-  ["dram_read_bytes", "DRAM read", bytes, "Q, K, V once, and again whatever L2 had given up when a CTA asked for it"],
-  ["dram_write_bytes", "DRAM written", bytes, "what L2 writes back while the kernel runs: O, LSE and spill, less what is left dirty"],
-  ["compulsory_bytes", "compulsory", bytes, "Q + K + V read once, O + LSE written once"],
-  ["hbm_reduction_vs_unfused", "less DRAM than unfused", percent, "1 - DRAM bytes / DRAM bytes of the unfused path"],
-  ["l2_read_bytes", "L2 to SMs", bytes, "what the SMs ask for, less requests of neighbours for the same lines that merge on the way"],
-  ["l2_crossing_bytes", "between L2's partitions", bytes, "sectors read beyond an SM's own side of L2 of what lives on the other, and written there"],
-  ["sm_read_bytes", "asked for by the SMs", bytes, "32-byte sectors of every copy of Q, K and V, counted from the program's addresses"],
-  ["sm_write_bytes", "SMs to L2", bytes, "sectors of O, LSE, and 4 bytes a thread for each word spilled in a key tile or parked once"],
-  ["smem_wavefronts", "shared-memory wavefronts", count, "for each warp instruction, per group of lanes that fill 128 bytes: the most distinct words in one bank"],
-  ["smem_wavefronts_ideal", "without conflicts", count, "the same with no two lanes in one bank"],
-  ["smem_bytes_per_cta", "shared memory a CTA", bytes, "Q (O is staged over it) + stages × (K + V) tiles, and what the system reserves"],
-  ["registers_per_thread", "registers a thread", grouped, "accumulators of O and S, fragments of Q, row state, and what a compiler keeps beside them, up to the limit; or the plan's own figure"],
-  ["spill_bytes_per_thread", "spilled a thread and key tile", bytes, "what a compiler cannot do without, beyond the limit; or the plan's own figure"],
-  ["parked_bytes_per_thread", "parked a thread, once a CTA", bytes, "what a compiler stores before the key tiles and loads in each of them; or the plan's own figure"],
-  ["spill_store_bytes", "spill stored", bytes, "4 bytes a thread for each word stored in a key tile or once a CTA; in SMs to L2, since L1 writes through"],
-  ["spill_load_bytes", "spill loaded", bytes, "4 bytes a thread for each word loaded in a key tile, whole or masked, or once a CTA, from L1; what misses it is not modelled"],
-  ["ctas_per_sm", "CTAs an SM", grouped, "the least that registers, shared memory, warps and CTAs allow"],
-  ["flops", "arithmetic needed", (x) => count(x, "FLOP"), "2 × (headdim + headdim_v) × pairs that the mask leaves"],
-  ["flops_unmasked", "of the whole rectangle", (x) => count(x, "FLOP"), "2 × (headdim + headdim_v) × batch × heads × seqlen_q × seqlen_k"],
-  ["flops_executed", "arithmetic done", (x) => count(x, "FLOP"), "matrix steps of visited tiles × 2 × 16 × 16 × step, masked pairs and padding included"],
-  ["exp_count", "exponentials", count, "scores of visited tiles, masked ones included"],
-  ["kernels", "kernels", grouped, "launches"],
-];
+  ["time_us", "time", time],
+  ["cycles", "cycles", grouped],
+  ["bound", "bound by", String],
+  ["dram_read_bytes", "DRAM read", bytes],
+  ["dram_write_bytes", "DRAM written", bytes],
+  ["compulsory_bytes", "compulsory", bytes],
+  ["hbm_reduction_vs_unfused", "less DRAM than unfused", percent],
+  ["l2_read_bytes", named("L2 to SMs", "L2 to the cores"), bytes],
+  ["l2_crossing_bytes", "between L2's partitions", bytes],
+  ["sm_read_bytes", named("asked for by the SMs", "asked for by the cores"), bytes],
+  ["sm_write_bytes", named("SMs to L2", "cores to L2"), bytes],
+  ["smem_wavefronts", "shared-memory wavefronts", count],
+  ["smem_wavefronts_ideal", "without conflicts", count],
+  ["smem_bytes_per_cta", named("shared memory a CTA", "unified buffer of a vector core"), bytes],
+  ["registers_per_thread", "registers a thread", grouped],
+  ["spill_bytes_per_thread", "spilled a thread and key tile", bytes],
+  ["parked_bytes_per_thread", "parked a thread, once a CTA", bytes],
+  ["spill_store_bytes", "spill stored", bytes],
+  ["spill_load_bytes", "spill loaded", bytes],
+  ["ctas_per_sm", "CTAs an SM", grouped],
+  ["flops", "arithmetic needed", (x) => count(x, "FLOP")],
+  ["flops_unmasked", "of the whole rectangle", (x) => count(x, "FLOP")],
+  ["flops_executed", "arithmetic done", (x) => count(x, "FLOP")],
+  ["exp_count", "exponentials", count],
+  ["kernels", "kernels", grouped],
+].filter(([key]) => formulaOf(key) !== null);
 
 function drawCards() {
   const dram = predict.dram_read_bytes + predict.dram_write_bytes;
-  const f = (key) => figures.find(([k]) => k === key)[3];
   const cards = [
-    [time(predict.time_us), "time", f("time_us")],
-    [predict.bound, "binds", f("bound")],
-    [bytes(dram), "through DRAM", "DRAM read + written"],
-    [predict.compulsory_bytes > 0 ? (dram / predict.compulsory_bytes).toFixed(2) + " ×" : "\u2013", "of the compulsory bytes", f("compulsory_bytes")],
-    [percent(predict.hbm_reduction_vs_unfused), "less DRAM than unfused", f("hbm_reduction_vs_unfused")],
-    [predict.time_us > 0 ? predict.unfused.time_over_fused.toFixed(1) + " ×" : "\u2013", "as long without fusing", "unfused time / fused time, launches included"],
-    [predict.time_us > 0 ? flopRate(predict.flops / predict.time_us * 1e6) : "\u2013", "of needed arithmetic", "arithmetic needed / time"],
-    [bytes(predict.spill_bytes_per_thread), "spilled a thread and key tile", f("spill_bytes_per_thread")],
+    ["time_us", time(predict.time_us), "time"],
+    ["bound", predict.bound, "binds"],
+    ["dram_bytes", bytes(dram), "through DRAM"],
+    ["compulsory_bytes", predict.compulsory_bytes > 0 ? (dram / predict.compulsory_bytes).toFixed(2) + " ×" : "\u2013", "of the compulsory bytes"],
+    ["hbm_reduction_vs_unfused", percent(predict.hbm_reduction_vs_unfused), "less DRAM than unfused"],
+    ["unfused_time_over_fused", predict.time_us > 0 ? predict.unfused.time_over_fused.toFixed(1) + " ×" : "\u2013", "as long without fusing"],
+    ["flop_rate", predict.time_us > 0 ? flopRate(predict.flops / predict.time_us * 1e6) : "\u2013", "of needed arithmetic"],
+    data.cores ? ["smem_bytes_per_cta", bytes(predict.smem_bytes_per_cta), "of a vector core's unified buffer"]
+      : ["spill_bytes_per_thread", bytes(predict.spill_bytes_per_thread), "spilled a thread and key tile"],
   ];
-  cards.forEach(([value, what, how]) => card(value, what, how));
+  cards.forEach(([name, value, label]) => card(value, label, formulaOf(name)));
 }
 
 function drawFigures() {
   const u = predict.unfused;
-  const rows = figures.map(([key, label, format, formula]) => [`${label}`, format(predict[key]), formula, key]).concat([
-    ["unfused DRAM read", bytes(u.dram_read_bytes), "Q + K + V + S + P, the last two only if they do not fit an L2 partition", "unfused.dram_read_bytes"],
-    ["unfused DRAM written", bytes(u.dram_write_bytes), "S + P + O", "unfused.dram_write_bytes"],
-    ["unfused L2 to SMs", bytes(u.l2_read_bytes), "each product's tiles: rows and columns of its operands, one of them once for the CTAs that share it by multicast; S once", "unfused.l2_read_bytes"],
-    ["unfused cycles", grouped(u.cycles), "of each kernel its start, then the longest of its pipes' work on the fullest SM and of bytes over L2's and DRAM's rates; a product's stores after that", "unfused.cycles"],
-    ["unfused time", time(u.time_us), "cycles / SM clock, and a launch of each kernel", "unfused.time_us"],
-    ["unfused bound by", u.bound, "as of the fused kernel, over the three kernels' cycles", "unfused.bound"],
-  ]);
-  table(section("figures").select("table"), [["figure"], ["value", "number"], ["how it is made", "formula"], ["name in the JSON", "formula"]], rows);
+  const rows = figures.map(([key, label, format]) => [label, format(predict[key]), formulaOf(key), key]).concat(
+    [["dram_read_bytes", "unfused DRAM read", bytes], ["dram_write_bytes", "unfused DRAM written", bytes], ["l2_read_bytes", named("unfused L2 to SMs", "unfused L2 to the cores"), bytes],
+      ["cycles", "unfused cycles", grouped], ["time_us", "unfused time", time], ["bound", "unfused bound by", String]]
+      .map(([key, label, format]) => [label, format(u[key]), formulaOf(`unfused_${key}`), `unfused.${key}`]));
+  table(section("figures").select("table"), [["figure"], ["value", "number"], ["how it is made", "formula"], ["name in the JSON", "name"]], rows);
 }
 
 function drawEstimates() {
@@ -62,9 +59,9 @@ function drawEstimates() {
     : "These fields of the device are estimates, and the figures beside them would move with them.");
   const tables = section("estimates").selectAll("table");
   if (h.length > 0)
-    table(d3.select(tables[0][0]), [["field"], ["figures that move"], ["where it comes from", "formula"]],
+    table(d3.select(tables[0][0]), [["field", "name"], ["figures that move"], ["where it comes from", "formula"]],
       h.map((x) => [x.field, x.figures.join(", "), x.why]));
-  table(d3.select(tables[0][1]), [["field"], ["kind"], ["where it comes from", "formula"]],
+  table(d3.select(tables[0][1]), [["field", "name"], ["kind"], ["where it comes from", "formula"]],
     data.device.fields.map((x) => [x.field, x.estimated ? "estimate" : "documented or measured", x.from]));
   d3.select("footer").text(`attest predict ${data.command} \u2013 simulated, not measured; docs/simulator.md says what supports each model.`);
 }

@@ -4,13 +4,14 @@ function drawFlow() {
   const moved = (f) => f.dram_read + f.dram_write;
   const lanes = [
     { name: `fused: ${launches(predict.kernels)}`, ways: [
-      { read: [fused.dram_read], write: [fused.dram_write], what: "DRAM and L2" },
-      { read: [fused.l2_read, fused.sm_read], write: [fused.sm_write], what: "L2 and shared memory" },
+      { read: [fused.dram_read], write: [fused.dram_write], what: "DRAM and L2", made: ["dram_read_bytes", "dram_write_bytes"] },
+      { read: [fused.l2_read, fused.sm_read], write: [fused.sm_write], what: data.cores ? "L2 and the cores" : "L2 and shared memory",
+        made: ["l2_read_bytes", "sm_write_bytes", "sm_read_bytes"] },
       fused.shared_read === undefined ? null
-        : { read: [fused.shared_read], write: [fused.shared_write], what: "shared memory and registers" } ] },
+        : { read: [fused.shared_read], write: [fused.shared_write], what: "shared memory and registers", made: ["shared_read", "shared_write"] } ] },
     { name: `unfused: ${predict.unfused.kernels} kernels, S and P go through DRAM`, ways: [
-      { read: [unfused.dram_read], write: [unfused.dram_write], what: "DRAM and L2" },
-      { read: [unfused.l2_read], write: [unfused.sm_write], what: "L2 and the SMs" },
+      { read: [unfused.dram_read], write: [unfused.dram_write], what: "DRAM and L2", made: ["unfused_dram_read_bytes", "unfused_dram_write_bytes"] },
+      { read: [unfused.l2_read], write: [unfused.sm_write], what: `L2 and the ${data.cores ? "cores" : "SMs"}`, made: ["unfused_l2_read_bytes", "unfused_sm_write"] },
       null ] },
   ];
   const most = d3.max(lanes, (lane) => d3.max(lane.ways, (way) => way && d3.max(way.read.concat(way.write)))) || 1;
@@ -32,7 +33,7 @@ function drawFlow() {
   });
 
   function drawLane(g, lane, width, height) {
-    const e = em(), node = 0.8 * e, names = ["DRAM", "L2", lane.ways[2] ? "shared" : data.buffers ? "cores" : "SMs", "registers"], top = 3.2 * e;
+    const e = em(), node = 0.8 * e, names = ["DRAM", "L2", lane.ways[2] ? "shared" : data.cores ? "cores" : "SMs", "registers"], top = 3.2 * e;
     const inset = 1.7 * e, pitch = (width - 2 * inset) / 3, center = (i) => inset + i * pitch;
     textAt(g, 0, 0.9 * e, lane.name, { anchor: "start", cls: "strong" });
     names.forEach((name, i) => {
@@ -59,7 +60,9 @@ function drawFlow() {
     const band = g.append("path").attr({ fill: color, "fill-opacity": 0.75,
       d: `M${x0},${y - a}L${x1},${y - b}L${x1},${y + b}L${x0},${y + a}Z` });
     const apart = figures.length > 1 && Math.abs(last - first) > 0.02 * last;
-    tip(band, `${verb} between ${way.what}: ${bytes(first)}` + (apart ? `; the SMs ask for ${bytes(last)}` : ""));
+    const [read, written, asked] = way.made;
+    tip(band, `${verb} between ${way.what}: ${bytes(first)}`, formulaOf(verb === "read" ? read : written) +
+      (apart ? `;\nthe SMs ask for ${bytes(last)}\n= ${formulaOf(asked)}` : ""));
     const label = bytes(first);
     const above = y - Math.max(a, b) - 0.35 * e;
     textAt(g, (x0 + x1) / 2, above, arrow === "\u2192" ? label + "\u202f" + arrow : arrow + "\u202f" + label);

@@ -4,7 +4,7 @@ function drawLengths() {
   if (points.length === 0) return say("lengths", `No curve: ${why_none}.`);
   const square = points.every((q) => q.seqlen_q === q.seqlen_k);
   const here = points.find((q) => q.seqlen_k === p.seqlen_k) || points[0], last = points[points.length - 1];
-  const faster = (q) => (q.unfused_time_us / q.time_us).toFixed(1);
+  const faster = (q) => (q.unfused_time_us / q.launched_time_us).toFixed(1);
   say("lengths", `The same plan${square ? "" : `, ${plural(here.seqlen_q, "query").replace("querys", "queries")} a head and more or fewer keys`}: ` +
     `unfused takes ${faster(points[0])} × as long at ${tokens(points[0].seqlen_k)}, ${faster(last)} × at ${tokens(last.seqlen_k)} ` +
     `(launches included). Logarithmic axes; this case is the filled point.` +
@@ -15,7 +15,7 @@ function drawLengths() {
     { color: colors.good, kind: "line dashed", text: "compulsory bytes" },
   ]);
   const panels = section("lengths").select(".chart").classed("panels", true);
-  draw("Time", time, [["time_us", colors.fused], ["unfused_time_us", colors.unfused]]);
+  draw("Time", time, [["launched_time_us", colors.fused], ["unfused_time_us", colors.unfused]]);
   draw("DRAM bytes", bytes, [["dram_bytes", colors.fused], ["unfused_dram_bytes", colors.unfused],
     ["compulsory_bytes", colors.good, "3 4"]]);
 

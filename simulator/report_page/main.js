@@ -1,5 +1,5 @@
 // The page of one prediction.
 const ofMultiprocessor = [drawBanks, drawRegisters, drawOccupancy, drawTimeline];
-if (data.buffers) ["banks", "occupancy", "timeline"].forEach((id) => section(id).remove());
-[drawCards, drawFlow, drawBusy, drawKernels, drawRoofline, drawLengths].concat(data.buffers ? [drawBuffers] : ofMultiprocessor)
+if (data.cores) ["banks", "occupancy", "timeline"].forEach((id) => section(id).remove());
+[drawCards, drawFlow, drawBusy, drawKernels, drawRoofline, drawLengths].concat(data.cores ? [drawBuffers] : ofMultiprocessor)
   .concat([drawFigures, drawEstimates]).forEach((draw) => draw());

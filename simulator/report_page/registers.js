@@ -2,6 +2,12 @@
 function drawRegisters() {
   const r = data.registers;
   const shades = { O: "#0072b2", S: "#009e73", Q: "#e69f00", P: "#56b4e9", copies: "#d55e00", rows: "#cc79a7", other: "#8c959f" };
+  const tile = predict.plan, other_words = r.known ? "what its compiler gave, less the parts beside it"
+    : "what a compiler keeps beside them: up to 26 for addresses and bounds, tile_n / 4 of K's fragments and 6 for each of 8 steps of a head, less where they lack";
+  const blocks = `${tile.tile_m} rows / ${tile.num_warps} warps / 16`;
+  const made = { O: `${blocks} × headdim_v / 2`, S: `${blocks} × ${tile.tile_n} keys / 2`,
+    Q: `4 × ${blocks} × ${tile.q_in_registers ? "all steps of a head" : "2 steps of a head"}`, P: `${blocks} × ${tile.tile_n} keys × ${tile.element_bytes} bytes / 8`,
+    copies: "words of a tile of K or V / threads", rows: `4 × ${blocks}`, other: other_words };
   const holds = { O: "accumulators of O", S: "accumulators of S, then P", Q: "fragments of Q", P: "P beside the next S",
     copies: "K and V on their way", rows: "maximum and sum of each row",
     other: "addresses, fragments in flight, temporaries" };
@@ -21,7 +27,7 @@ function drawRegisters() {
     svg.append("rect").attr({ x: 0, y: top, width: x(r.limit), height, fill: "#eaeef2" });
     parts.forEach(([name, n]) => {
       const bar = svg.append("rect").attr({ x: x(from), y: top, width: x(n) - 1, height, fill: shades[name] });
-      tip(bar, `${n} registers: ${holds[name]}`);
+      tip(bar, `${n} registers: ${holds[name]}`, made[name]);
       const room = Math.min(n, r.limit - from);  // for its name
       if (x(room) > (name.length * 0.5 + 2.4) * e)
         textAt(svg, x(from + room / 2), top + 1.6 * e, `${name} ${n}`, {}).style("fill", "#fff");
@@ -30,8 +36,8 @@ function drawRegisters() {
     svg.append("line").attr({ x1: x(r.limit), x2: x(r.limit), y1: top - 0.4 * e, y2: top + height + 0.4 * e, stroke: colors.bad, "stroke-width": 2.5 });
     textAt(svg, x(r.limit), top - 0.7 * e, `limit ${r.limit}`, { anchor: "end", width });
     if (needed > r.limit)
-      svg.append("rect").attr({ x: x(r.limit), y: top, width: x(needed) - x(r.limit), height, fill: colors.bad, "fill-opacity": 0.45 })
-        .append("title").text(`${needed - r.limit} registers more than there are`);
+      tip(svg.append("rect").attr({ x: x(r.limit), y: top, width: x(needed) - x(r.limit), height, fill: colors.bad, "fill-opacity": 0.45 }),
+        `${needed - r.limit} registers more than there are`, `${needed} needed - ${r.limit}, the registers of an SM / its threads or what the architecture allows`);
     const below = r.known ? `${r.given} given` : `${r.demand} asked for, ${r.least} needed at least`;
     textAt(svg, x(needed), top + height + 1.2 * e, below, { anchor: "end", cls: "soft", width });
     if (needed <= r.limit) return top + height + 1.8 * e;
@@ -53,7 +59,7 @@ function drawBuffers() {
       textAt(svg, left - 0.5 * e, y + 0.95 * e, b.name, { anchor: "end" });
       svg.append("rect").attr({ x: left, y, width: full, height: 1.2 * e, fill: "#eaeef2" });
       const bar = svg.append("rect").attr({ x: left, y, width: Math.max(1, full * Math.min(1, share)), height: 1.2 * e, fill: colors.fused });
-      tip(bar, `${b.name}: ${b.holds}`);
+      tip(bar, `${b.name}: ${bytes(b.used)} of ${bytes(b.capacity)}, ${b.holds}`, b.made);
       textAt(svg, left + full + 0.4 * e, y + 0.95 * e, percent(share), { anchor: "start" });
       textAt(svg, left, y + 2.15 * e, `${bytes(b.used)} of ${bytes(b.capacity)}`, { anchor: "start", cls: "soft", width });
     });
@@ -74,7 +80,8 @@ function drawOccupancy() {
       d3.range(Math.min(l.ctas, 32)).forEach((k) => {
         const box = svg.append("rect").attr({ x: left + k * cell, y: y + 0.2 * e, width: cell - 2, height: 1.2 * e,
           fill: k < o.ctas_per_sm ? colors.fused : "#cfe3f1", stroke: binds ? colors.bad : "none", "stroke-width": 1.5 });
-        tip(box, `CTA ${k + 1} of ${l.ctas} that ${l.what} would allow`);
+        tip(box, `CTA ${k + 1} of ${l.ctas} that ${l.what} would allow`, `${l.what} of an SM / those of a CTA, rounded down` +
+          (l.what === "registers" ? ", in whole allocation units of a warp" : l.what === "shared memory" ? " and with what the system reserves" : ""));
       });
       textAt(svg, left + Math.min(l.ctas, 32) * cell + 0.3 * e, y + 1.15 * e, l.ctas, { anchor: "start", cls: binds ? "strong" : "" });
       const amount = (v) => (l.unit === "B" ? bytes(v) : grouped(v));

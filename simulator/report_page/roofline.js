@@ -4,11 +4,11 @@ function drawRoofline() {
   const rate = (flops, time_us) => flops / (time_us * us);
   const dram = predict.dram_read_bytes + predict.dram_write_bytes;
   const points = [
-    { text: "fused, by its DRAM bytes", flops: predict.flops, bytes: dram, time: predict.time_us, color: colors.fused },
+    { text: "fused, by its DRAM bytes", flops: predict.flops, bytes: dram, time: predict.time_us, color: colors.fused, made: ["dram_bytes", "time_us"] },
     { text: "fused, by its L2 bytes", flops: predict.flops, bytes: predict.l2_read_bytes + predict.sm_write_bytes,
-      time: predict.time_us, color: colors.fused, hollow: true },
+      time: predict.time_us, color: colors.fused, hollow: true, made: ["l2_read_bytes", "time_us"] },
     { text: "unfused, by its DRAM bytes", flops: predict.flops, bytes: unfused.dram_read_bytes + unfused.dram_write_bytes,
-      time: unfused.time_us, color: colors.unfused },
+      time: unfused.time_us, color: colors.unfused, made: ["unfused_dram_bytes", "unfused_time_us"] },
   ].filter((p) => p.flops > 0 && p.bytes > 0 && p.time > 0);
   points.forEach((p) => { p.intensity = p.flops / p.bytes; p.rate = rate(p.flops, p.time); });
   if (points.length === 0) return say("roofline", "No arithmetic, no roofline.");
@@ -51,21 +51,25 @@ function drawRoofline() {
       const from = Math.max(xDomain[0], yDomain[0] / s.speed), to = Math.min(xDomain[1], peak / s.speed);
       if (from >= to) return;
       const ends = [x(from), y(from * s.speed), x(to), y(to * s.speed)];
-      svg.append("line").attr({ x1: ends[0], y1: ends[1], x2: ends[2], y2: ends[3], stroke: colors.ink,
+      const roof = svg.append("line").attr({ x1: ends[0], y1: ends[1], x2: ends[2], y2: ends[3], stroke: colors.ink,
         "stroke-width": 1.5, "stroke-dasharray": s.dash });
+      tip(roof, `${s.name}: ${byteRate(s.speed)}`, `FLOP per byte × ${s.name}'s rate, of the device's file`);
       labelAt(...ends, `${s.name} ${byteRate(s.speed)}`, i === 0);
     });
     roofs.tensor.forEach((t) => {
       const highest = t.flops_per_second === peak;
       const start = x(Math.max(xDomain[0], t.flops_per_second / d3.max(slopes, (s) => s.speed))), at = y(t.flops_per_second);
-      svg.append("line").attr({ x1: start, x2: x(xDomain[1]), y1: at, y2: at, stroke: colors.ink, "stroke-width": 1.5,
+      const roof = svg.append("line").attr({ x1: start, x2: x(xDomain[1]), y1: at, y2: at, stroke: colors.ink, "stroke-width": 1.5,
         "stroke-opacity": highest ? 1 : 0.5 });
+      tip(roof, `${t.name}: ${flopRate(t.flops_per_second)}`, formulaOf("matrix_roof"));
       if (highest) textAt(svg, x(xDomain[1]), at - 0.4 * e, `${t.name} ${flopRate(t.flops_per_second)}`, { anchor: "end", cls: "halo", width });
     });
     points.forEach((p) => {
       const dot = svg.append("circle").attr({ cx: x(p.intensity), cy: y(p.rate), r: 0.42 * e, fill: p.hollow ? "#fff" : p.color,
         stroke: p.color, "stroke-width": 2.5 });
-      tip(dot, `${p.text}: ${intensity(p.intensity)} FLOP/B, ${flopRate(p.rate)}`);
+      const [moved, taken_us] = p.made;
+      tip(dot, `${p.text}: ${intensity(p.intensity)} FLOP/B, ${flopRate(p.rate)}`,
+        `needed arithmetic / bytes, and / time;\nneeded arithmetic = ${formulaOf("flops")};\nbytes = ${formulaOf(moved)};\ntime = ${formulaOf(taken_us)}`);
     });
     return box.top + box.height + 2.8 * e;
   });

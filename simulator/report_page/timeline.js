@@ -17,20 +17,24 @@ function drawTimeline() {
     "The next CTA goes to the first slot that is free, so that waves form and drift apart.");
   legend("timeline", names.map((text, i) => ({ color: fills[i], text })).concat(
     t.key_tiles_per_event > 1 ? [{ color: "#fff", text: `${t.key_tiles_per_event} key tiles were walked at a time` }] : []));
+  const made = [
+    "from the CTA's start: Q and the first K arrive, or the first scores run alone",
+    "mean value analysis of what a warp needs of tensor pipe, exponentials, issue and shared memory, with as many warps as share the SM; varied by the device's deviation of a step",
+    "the last products run alone and O is divided, packed and stored"];
   const what = (c) => `batch ${c.batch}, head ${c.head}, query tile ${c.q}`;
   const where = section("timeline").select(".chart");
 
   strip("CTAs", d3.max(events, (e) => e.end), (g, x, row) => ctas.forEach((c, i) => {
     const bar = g.append("rect").attr({ x: x(c.begin), y: row(c.slot), width: Math.max(0.8, x(c.end) - x(c.begin) - 0.6), height: row.height,
       fill: colors.fused, "fill-opacity": i % 2 ? 0.55 : 0.85 });
-    tip(bar, `${what(c)}: ${time(c.end - c.begin)}, ${plural(c.tiles, "key tile")}`);
+    tip(bar, `${what(c)}: ${time(c.end - c.begin)}, ${plural(c.tiles, "key tile")}`, "its start + its key tiles + its finish");
   }));
   // as many key tiles as can be told apart
   const some = events.filter((e) => e.slot === 0)[Math.min(39, events.filter((e) => e.slot === 0).length - 1)].end;
   strip("the beginning", some, (g, x, row) => events.filter((e) => e.begin < some).forEach((e) => {
     const bar = g.append("rect").attr({ x: x(e.begin), y: row(e.slot), width: Math.max(0.8, x(Math.min(e.end, some)) - x(e.begin) - 0.6), height: row.height,
       fill: fills[e.kind], "fill-opacity": e.k % 2 && e.kind === 1 ? 0.6 : 0.9 });
-    tip(bar, `${what(e)}, ${e.kind === 1 ? `key tile ${e.k}` : names[e.kind]}: ${time(e.end - e.begin)}`);
+    tip(bar, `${what(e)}, ${e.kind === 1 ? `key tile ${e.k}` : names[e.kind]}: ${time(e.end - e.begin)}`, made[e.kind]);
   }));
 
   function strip(title, end, draw) {

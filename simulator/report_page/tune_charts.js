@@ -5,7 +5,9 @@ const ratio = (p) => (winner.time_us > 0 ? p.time_us / winner.time_us : 1);
 const rough = (p) => (winner.rough_time_us > 0 ? p.rough_time_us / winner.rough_time_us : 1);  // short walks of both
 const times = (r) => `${r.toFixed(r < 9.95 ? 2 : 0)}\u00a0×`;
 const what = (p) => `${p.name}: ${time(p.time_us)}${p.full ? "" : " in a short walk"}, ${bytes(p.dram_bytes)} DRAM, ` +
-  `${p.registers} registers, ${bytes(p.spill_bytes)} spilled, bound by ${p.bound}`;
+  (data.cores ? "" : `${p.registers} registers, ${bytes(p.spill_bytes)} spilled, `) + `bound by ${p.bound}`;
+/// Of a plan's time, and of what it is drawn against.
+const howOf = (field, name) => `time: ${formulaOf("time_us")}` + (field ? `;\n${name}: ${formulaOf(field)}` : "");
 const namedColors = d3.scale.ordinal().domain(plans.filter((p) => p.named).map((p) => p.name).sort())
   .range(["#d55e00", "#cc79a7", "#e69f00", "#7f4f24", "#56b4e9"]);
 const colorOf = (p) => (p === winner ? colors.good : p.named ? namedColors(p.name) : colors.fused);
@@ -23,7 +25,7 @@ function drawFastest() {
       textAt(svg, 0, y + 0.9 * e, `${p.rank}. ${p.name}`, { anchor: "start", cls: p === winner ? "strong" : "" });
       const bar = svg.append("rect").attr({ x: 0, y: y + 1.15 * e, width: Math.max(1, x(p.time_us)), height: 1.05 * e, fill: colorOf(p),
         "fill-opacity": p === winner || p.named ? 1 : 0.55 });
-      tip(bar, what(p));
+      tip(bar, what(p), howOf());
       textAt(svg, x(p.time_us) + 0.4 * e, y + 2 * e, `${time(p.time_us)}  ${times(ratio(p))}`, { anchor: "start", width });
     });
     return rows.length * pitch;
@@ -49,7 +51,7 @@ function drawTiles() {
         const p = best[m] && best[m][n], wins = m === winner.tile_m && n === winner.tile_n;
         const box = svg.append("rect").attr({ x: left + i * cell + 1, y: y + 1, width: cell - 2, height: height - 2,
           fill: p ? shade(rough(p)) : "#fff", stroke: wins ? colors.good : p ? "none" : colors.line, "stroke-width": wins ? 3 : 1 });
-        tip(box, p ? what(p) : `${m} × ${n}: no plan fits`);
+        tip(box, p ? what(p) : `${m} × ${n}`, p ? "time in a short walk / the winner's in one" : "no plan of this tile fits");
         if (p && cell > 2.6 * e)
           textAt(svg, left + (i + 0.5) * cell, y + height / 2 + 0.3 * e, rough(p).toFixed(rough(p) < 9.95 ? 2 : 0), {}).style("fill", rough(p) < 1.25 ? "#fff" : colors.ink);
       });
@@ -71,8 +73,9 @@ function labelBeside(svg, box, x, y, text, taken) {
 }
 
 function drawAgainst() {
-  const axesOf = [["dram_bytes", "DRAM bytes", bytes, true], ["l2_read_bytes", "bytes from L2", bytes, true]]
-    .concat(data.device.sms ? [["smem_bytes", "shared memory a CTA", bytes, true], ["registers", "registers a thread", grouped, false]] : [])
+  const axesOf = [["dram_bytes", "DRAM bytes", bytes, true, "dram_bytes"], ["l2_read_bytes", "bytes from L2", bytes, true, "l2_read_bytes"]]
+    .concat(data.cores ? [] : [["smem_bytes", "shared memory a CTA", bytes, true, "smem_bytes_per_cta"],
+      ["registers", "registers a thread", grouped, false, "registers_per_thread"]])
     .filter(([field]) => plans.some((p) => p[field] > 0));
   say("against", `Each point is one of ${plural(plans.length, "plan")} that fit, time upward on a logarithmic axis: the lower the faster. ` +
     "Where points rise to the right, that quantity costs time; where they do not, something else binds.");
@@ -83,7 +86,7 @@ function drawAgainst() {
     { color: "#b6c2cd", kind: "round", text: "ranked by a short walk" },
   ]));
   const panels = section("against").select(".chart").classed("panels", true);
-  axesOf.forEach(([field, label, format, binary]) => chart(panels.append("div"), `Time against ${label}`, (svg, width) => {
+  axesOf.forEach(([field, label, format, binary, made]) => chart(panels.append("div"), `Time against ${label}`, (svg, width) => {
     const e = em(), box = { left: 4.8 * e, top: 2.6 * e, width: width - 6 * e, height: 12 * e };
     const shown = plans.filter((p) => p.time_us > 0 && p[field] > 0).sort((a, b) => b.rank - a.rank);
     const values = shown.map((p) => p[field]), low = d3.min(values) || 1, high = d3.max(values) || 1, log = high > 6 * low;
@@ -100,7 +103,7 @@ function drawAgainst() {
       const marked = p === winner || p.named;
       const dot = svg.append("circle").attr({ cx: x(p[field]), cy: y(p.time_us), r: (marked ? 0.42 : 0.24) * e,
         fill: marked || p.full ? colorOf(p) : "#b6c2cd", "fill-opacity": marked ? 1 : 0.7, stroke: marked ? "#fff" : "none", "stroke-width": 1.5 });
-      tip(dot, what(p));
+      tip(dot, what(p), howOf(made, label));
     });
     const taken = [];
     shown.filter((p) => p === winner || p.named).reverse()

@@ -24,6 +24,17 @@
     return found;
   };
 
+  /// Whether a line of a cell ends within a word, for want of width.
+  const partsAWord = (cell) => {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = document.createRange();
+    for (let node; (node = walker.nextNode());)
+      for (const word of node.textContent.matchAll(/[a-z]{3,}/gi)) {
+        range.setStart(node, word.index), range.setEnd(node, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) return true;
+      }
+    return false;
+  };
+
   const see = () => {
     const root = document.documentElement, sections = {};
     document.querySelectorAll("section").forEach((s) => {
@@ -34,6 +45,8 @@
         titles: s.querySelectorAll("svg title").length,
         rows: s.querySelectorAll("tbody tr").length,
         misplaced: [].concat(...[...s.querySelectorAll("svg")].map(misplaced)),
+        // marks of charts that do not say on hover how their figure is made
+        untold: [...s.querySelectorAll("svg title")].filter((t) => t.parentNode.tagName !== "text" && !/\n= ./.test(t.textContent)).map((t) => t.textContent),
         kernels: s.textContent.match(/\d+ kernels?/g) || [],
         unreadable: /NaN|undefined|Infinity|\[object/.test(s.textContent),
       };
@@ -44,6 +57,8 @@
       foreign: document.querySelectorAll("img, iframe, link, object, embed, script[src]").length,
       clipped: [...document.querySelectorAll(".card b")].filter((b) => b.scrollWidth > b.clientWidth).map((b) => b.textContent),
       place: document.querySelector(".place").textContent,
+      formulas: [...document.querySelectorAll("svg title, td.formula, .card i")].map((t) => t.textContent).join("\n"),
+      parted: [...document.querySelectorAll("td:not(.formula), th, .card span, .legend li")].filter(partsAWord).map((t) => t.textContent),
     };
   };
   const ascii = (text) => text.replace(/[^ -~]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"))

@@ -74,10 +74,17 @@ std::vector<json> seen(const Folder& folder, const std::vector<std::string>& pag
   return json::parse(dump.out.substr(begin + 4, end - begin - 3)).get<std::vector<json>>();
 }
 
+/// Every mark of every chart says on hover how its figure is made.
+void expect_formulas(const json& page) {
+  for (const auto& [id, section] : page["sections"].items())
+    EXPECT_THAT(section["untold"], IsEmpty()) << id << ": " << section["untold"];
+}
+
 void expect_whole(const json& page) {
   EXPECT_THAT(page["errors"], IsEmpty()) << page["errors"];
   EXPECT_LE(page["overflow"], 0) << "wider than its window";
   EXPECT_THAT(page["clipped"], IsEmpty()) << page["clipped"];
+  EXPECT_THAT(page["parted"], IsEmpty()) << page["parted"];
   EXPECT_EQ(page["foreign"], 0) << "something that is loaded, or markup that came in through a name";
   for (const auto& [id, section] : page["sections"].items()) {
     SCOPED_TRACE(id);
@@ -125,6 +132,26 @@ TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
     EXPECT_GE(sections["figures"]["rows"], 20);
     EXPECT_GE(sections["estimates"]["rows"], 20);
   }
+}
+
+// What a GPU's models count and buffers of cube and vector cores do not have stays off their page, and the other way
+// round: cards, tables and charts.
+TEST_F(Page, FormulasAreThoseOfTheDevice) {
+  predict("gpu.html", words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --device h200"));
+  predict("cores.html", words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --dtype fp16 --device ascend910b"));
+  make("tune", "ranking.html", words("--nheads 8 --seqlen-q 512 --seqlen-k 512 --dtype fp16 --device ascend910b"));
+  const std::vector<json> pages = seen(folder, {"gpu.html", "cores.html", "ranking.html"}, {1366});
+  for (const json& page : pages) expect_formulas(page);
+  for (const char* of_gpus : {"wavefront", "spill", "ldmatrix", "SM clock", "a third", "merge on the way"})
+    EXPECT_THAT(pages[0]["formulas"].get<std::string>(), HasSubstr(of_gpus));
+  for (const int i : {1, 2}) {
+    const std::string formulas = pages[static_cast<std::size_t>(i)]["formulas"];
+    for (const char* of_gpus : {"wavefront", "spill", "ldmatrix", "SM", "a third", "CTA", "register"})
+      EXPECT_EQ(formulas.find(of_gpus), std::string::npos) << of_gpus << " in\n" << formulas;
+    EXPECT_THAT(formulas, HasSubstr("core clock"));
+  }
+  for (const char* of_cores : {"cube cores × FMA a clock", "rows of a vector core × (tile_n", "P V"})
+    EXPECT_THAT(pages[1]["formulas"].get<std::string>(), HasSubstr(of_cores));
 }
 
 TEST_F(Page, CountsTheKernelsOfSplitsToo) {
@@ -177,6 +204,31 @@ TEST_F(Page, DrawsARankingOfPlans) {
   }
 }
 
+// Values without an order: bars in the order that was asked for.
+TEST_F(Page, DrawsASweepOfWords) {
+  predict("dtype.html",
+          words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --sweep dtype=fp32,bf16,fp16 --device h200"));
+  predict("device.html",
+          words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --sweep device=a100,h200,ascend910b,rtx3090"));
+  predict("plan.html", words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --headdim 128 --sweep plan=attest,fa2,fa3"));
+  predict("lists.html", words("--seqlen-q 64 --seqlen-k 64 --sweep "
+                              "varlen_k=[1,2,3],[64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64]"));
+  int pages = 0;
+  for (const json& page : seen(folder, {"dtype.html", "device.html", "plan.html", "lists.html"}, {390, 1366})) {
+    SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), page["place"].get<std::string>()));
+    expect_whole(page);
+    expect_formulas(page);
+    const json& sections = page["sections"];
+    EXPECT_EQ(sections["curves"]["charts"], 2);
+    EXPECT_EQ(sections["bounds"]["charts"], 1);
+    constexpr int expected_rows[] = {3, 4, 3, 2};
+    EXPECT_EQ(sections["points"]["rows"], expected_rows[pages / 2]);
+    EXPECT_GE(sections["curves"]["titles"], 5 * expected_rows[pages / 2]);  // bars of two and three figures a value
+    ++pages;
+  }
+  EXPECT_EQ(pages, 8);
+}
+
 TEST_F(Page, DrawsASweep) {
   predict("lengths.html", words("--model llama-3-70b --sweep seqlen=512..8192:x2 --device h100"));
   predict("heads.html", words("--nheads 4 --seqlen-q 512 --seqlen-k 512 --sweep headdim=120..136 --device a100"));
@@ -193,7 +245,8 @@ TEST_F(Page, DrawsASweep) {
     EXPECT_EQ(sections["curves"]["charts"], 2);
     EXPECT_GE(sections["curves"]["marks"], 5);
     EXPECT_EQ(sections["bounds"]["charts"], 1);
-    EXPECT_EQ(sections["inside"]["charts"], 2);
+    EXPECT_EQ(sections["inside"]["charts"], pages / 2 == 4 ? 1 : 2);  // cores without shared memory
+    expect_formulas(page);
     constexpr int expected_rows[] = {5, 17, 5, 300, 1, 4};
     EXPECT_EQ(sections["points"]["rows"], expected_rows[pages / 2]);
     if (pages / 2 == 1) {

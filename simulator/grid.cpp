@@ -168,11 +168,10 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   double average = grid.key_tiles_a_cta();
   const auto tiles = static_cast<double>(grid.key_tiles), events = static_cast<double>(options.max_events);
   Resolution r;
+  // K and V that are many times L2 go through it alike, however many times that is
+  constexpr double times_l2 = 12;
   const double tile_bytes = static_cast<double>(grid.plan.tile_n * grid.key_row_bytes());
-  // a CTA's start and end, worth up to seven key tiles, go to the rate of those that are not walked
-  constexpr double least_key_tiles = 1000;
-  r.key_tiles_a_cta =
-      static_cast<int>(std::max(least_key_tiles, options.l2_turns * static_cast<double>(device.l2_bytes) / tile_bytes));
+  r.key_tiles_a_cta = static_cast<int>(std::max(1.0, times_l2 * static_cast<double>(device.l2_bytes) / tile_bytes));
   average = std::min(average, static_cast<double>(r.key_tiles_a_cta));
   // at least two waves of CTAs are simulated, if need be with several key tiles an event
   const double wanted = std::min(tiles, 2.0 * static_cast<double>(slots) * average);

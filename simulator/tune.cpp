@@ -26,14 +26,18 @@ SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device, const T
     }
   if (const char* why = plan.plan.invalid(); why != nullptr) {
     skipped.reason = "cannot exist";
-    const PlanFault fault = plan_fault(plan.plan, why);
-    skipped.detail = fmt::format("{} {} {}", fault.field, fault.value, fault.limit);
+    skipped.detail = why;
     return skipped;
   }
   if (const auto lacking = lacking_feature(plan.plan, device)) {
     skipped.reason = lacking->reason;
     skipped.detail = fmt::format("{} {} {}", lacking->field, lacking->value, lacking->limit);
     return skipped;
+  }
+  if (device.kind == DeviceKind::gpu && plan.plan.smem_bytes() > device.smem_bytes_per_cta_max) {
+    skipped.reason = "shared memory";
+    skipped.detail = fmt::format("{} bytes exceed smem_bytes_per_cta_max = {}", plan.plan.smem_bytes(),
+                                 device.smem_bytes_per_cta_max);
   }
   return skipped;
 }
@@ -63,7 +67,6 @@ void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& optio
     TileWalkOptions effort;
     effort.max_events = options.rough_events;
     effort.max_line_accesses = options.rough_line_accesses;
-    effort.l2_turns = options.rough_l2_turns;
     effort.max_timeline_events = 0;
     try {
       TunedPlan tuned{plan, simulate(result.c, plan.plan, result.device, plan.name, effort), 0, false, named};

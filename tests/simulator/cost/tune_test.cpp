@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -80,31 +78,6 @@ TEST(Tune, TheRoughRankKeepsTheBest) {
   for (std::size_t i = 20; i < r.ranked.size(); i += r.ranked.size() / 12)
     EXPECT_GE(simulate(r.c, r.ranked[i].plan.plan, r.device).time_us, 0.99 * r.winner().report.time_us)
         << r.ranked[i].plan.name;
-}
-
-// K and V of 16 times L2: a short walk that ends after one turn of L2 ranks plans as one of twelve turns does.
-TEST(Tune, OneTurnOfL2SaysWhatTwelveDo) {
-  Case c = square(128, 1 << 17);
-  c.problem.nheads = c.problem.nheads_k = 2;
-  const DeviceSpec orin = load_device("orin-agx");
-  const std::vector<std::string> asked = {"lazy_rescale=true", "q_in_registers=false", "merged_wait=false"};
-  TuneOptions options{.where = plan_conditions("where", asked), .full = 2};
-  const auto rough_times = [&](double turns) {
-    options.rough_l2_turns = turns;
-    std::map<std::string, double> times;
-    for (const TunedPlan& plan : tune(c, orin, options).ranked) times[plan.plan.name] = plan.rough_time_us;
-    return times;
-  };
-  const auto one = rough_times(1), twelve = rough_times(12);
-  ASSERT_EQ(one.size(), twelve.size());
-  ASSERT_GE(one.size(), 20u);
-  double furthest = 1;
-  for (const auto& [name, time] : one) {
-    const double ratio = time / twelve.at(name);
-    furthest = std::max(furthest, std::max(ratio, 1 / ratio));
-  }
-  std::cout << one.size() << " plans, at most " << 100 * (furthest - 1) << "% apart\n";
-  EXPECT_LT(furthest, 1 + 2 * tune_resolution);
 }
 
 TEST(Tune, NoNamedPlanOfThatKindBeatsTheSpace) {

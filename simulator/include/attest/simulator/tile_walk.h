@@ -21,9 +21,6 @@ struct TileWalkOptions {
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
-  /// How many times L2 the keys and values are that a CTA walks at most, but 1000 key tiles at least: K and V that are
-  /// many times L2 go through it alike, however many times that is.
-  double l2_turns = 12;
   /// L2 as the same call has left it that came before; else it holds nothing of the case's.
   bool warm = false;
   /// Dirty lines that are in L2 when a kernel starts and are not its own, written back as it displaces them: every

@@ -19,7 +19,6 @@ struct TuneOptions {
   int full = 12;                          // plans that are walked in full, the named ones apart; at least 2
   /// How much of a plan is walked before that: enough to see waves and which resource binds, not what L2 evicts.
   std::int64_t rough_events = 10'000, rough_line_accesses = 40'000;
-  double rough_l2_turns = 1;
 };
 
 struct TunedPlan {

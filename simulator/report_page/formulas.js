@@ -68,6 +68,10 @@ const formulasOfCores = {
   registers_per_thread: null, spill_bytes_per_thread: null, parked_bytes_per_thread: null, spill_store_bytes: null, spill_load_bytes: null, ctas_per_sm: null,
   cube: "arithmetic done / (2 × cube cores × FMA a clock) / cycles",
   vector: "(5 operations a score + 2 an element of P V) / the vector cores' rate + exponentials / their rate, / cycles",
+  unfused_l2_read_bytes: "each product's tiles: rows and columns of its operands; S once",
+  unfused_cycles: "of each kernel its start, then the longest of its units' work on the fullest core and of bytes over L2's and DRAM's rates; a product's stores after that",
+  unfused_time_us: "cycles / core clock, and a launch of each kernel",
+  unfused_kernel: "its start, then the longest of its units' work on the fullest core and of its bytes over L2's and DRAM's rates; a product's stores after that; and a launch",
   L2: "bytes that the cores read and write / L2's rate / time",
   matrix_roof: "2 × FMA a clock and cube core × cube cores × core clock",
 };

@@ -213,7 +213,7 @@ TEST_F(Page, DrawsASweepOfWords) {
   predict("device.html",
           words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --sweep device=a100,h200,ascend910b,rtx3090"));
   predict("plan.html", words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --headdim 128 --sweep plan=attest,fa2,fa3"));
-  predict("lists.html", words("--seqlen-q 64 --seqlen-k 64 --sweep "
+  predict("lists.html", words("--sweep "
                               "varlen_k=[1,2,3],[64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64,64]"));
   int pages = 0;
   for (const json& page : seen(folder, {"dtype.html", "device.html", "plan.html", "lists.html"}, {390, 1366})) {

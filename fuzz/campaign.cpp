@@ -13,10 +13,10 @@
 #include <set>
 #include <thread>
 
+#include "attest/fuzz/progress.h"
 #include "attest/problem/error.h"
 #include "findings.h"
 #include "judge.h"
-#include "progress.h"
 
 namespace attest {
 namespace {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "attest/fuzz/check.h"
+#include "attest/fuzz/progress.h"
 #include "attest/problem/error.h"
-#include "progress.h"
 #include "single_session.h"
 
 namespace attest {

@@ -141,7 +141,6 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& device, const Des
     report = simulate(call.c, plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device), device,
                       result.plan_name, effort);
     result.bound = report->bound;
-    result.hangs_on = report->hangs_on;
   }
   for (const Figure& f : figures) {
     ComparedFigure& figure = result.figures.emplace_back();

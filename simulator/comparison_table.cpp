@@ -78,7 +78,7 @@ std::string to_table(const std::vector<Comparison>& comparisons) {
 }
 
 nlohmann::ordered_json to_json(const Comparison& comparison) {
-  Json figures = Json::array(), launches = Json::array(), estimates = Json::array();
+  Json figures = Json::array(), launches = Json::array();
   for (const ComparedFigure& f : comparison.figures)
     figures.push_back({{"name", f.name},
                        {"unit", f.unit},
@@ -89,7 +89,6 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
                        {"model", f.model}});
   for (const MeasuredLaunch& launch : comparison.call.launches)
     launches.push_back({{"function", launch.function}, {"counters", launch.counters}});
-  for (const Estimate& e : comparison.hangs_on) estimates.push_back({{"field", e.field}, {"why", e.why}});
   return {{"mechanism", comparison.call.mechanism},
           {"kernel", comparison.call.kernel},
           {"case", to_json(comparison.call.c)},
@@ -97,7 +96,6 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
           {"unpredicted", comparison.unpredicted},
           {"bound", comparison.bound},
           {"figures", figures},
-          {"hangs_on", estimates},
           {"launches", launches}};
 }
 

@@ -28,11 +28,11 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   const int panels = plan.granules(x) / plan.copy_lanes(x), panel_bytes = plan.copy_lanes(x) * bytes;
   const int present = (plan.valid_columns(x) * plan.bytes(x) + panel_bytes - 1) / panel_bytes;
   const CopyTime each = granule(bytes, page, packed);
+  const CopyTime rows = pass_over_rows + present * each + (panels - present) * (each + past_the_end);
+  const int passes = (plan.rows(x) + plan.copy_rows(x) - 1) / plan.copy_rows(x);
   // 2 bytes go through registers, and each waits for the one before
   const CopyTime arrives{0, bytes == 2 ? device.l2_latency_cycles : 0};
-  const CopyTime rows = pass_over_rows + present * (each + arrives) + (panels - present) * (each + past_the_end);
-  const int passes = (plan.rows(x) + plan.copy_rows(x) - 1) / plan.copy_rows(x);
-  return call + passes * rows;
+  return device.copy_time_scale * (call + passes * rows) + passes * present * arrives;
 }
 
 }  // namespace attest

@@ -11,9 +11,6 @@ struct CopyTime {
   double cycles = 0;        // that it takes alone
 };
 
-/// Compute capability, in tenths, of the machine code that the times are read off.
-inline constexpr int copy_time_capability = 90;
-
 /// Whether such copies are a function's: where a plan has words for calling one.
 bool copies_by_call(const KernelPlan& plan);
 

@@ -71,6 +71,8 @@ constexpr Field fields[] = {
     {"kernel_launch_cycles", &DeviceSpec::kernel_launch_cycles, 0, 1e9},
     {"cta_launch_cycles", &DeviceSpec::cta_launch_cycles, 0, 1e9},
     {"bulk_prologue_cycles", &DeviceSpec::bulk_prologue_cycles, 0, 1e9},
+    {"copy_time_scale", &DeviceSpec::copy_time_scale, 0.01, 100},
+    {"kernel_code_scale", &DeviceSpec::kernel_code_scale, 0.01, 100},
     {"num_cube_cores", &DeviceSpec::num_cube_cores, 1, 4096, Field::cube_vector},
     {"num_vector_cores", &DeviceSpec::num_vector_cores, 1, 4096, Field::cube_vector},
     {"core_clock_hz", &DeviceSpec::core_clock_hz, 1e6, 1e11, Field::cube_vector},
@@ -174,6 +176,11 @@ const FieldOrigin& DeviceSpec::origin(std::string_view field) const {
   return *at;
 }
 
+std::size_t DeviceSpec::num_estimates() const {
+  return static_cast<std::size_t>(
+      std::count_if(origins.begin(), origins.end(), [](const FieldOrigin& o) { return o.estimated; }));
+}
+
 std::string_view device_field_name(DeviceMember member) {
   const auto* const at =
       std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.member == member; });
@@ -241,6 +248,30 @@ DeviceSpec device_with(const DeviceSpec& device, std::string_view field, const n
   nlohmann::ordered_json json = to_json(device);
   json["fields"][std::string(field)] = {{"value", value}, {"source", whence}};
   return device_from_json_text(json.dump(), whence);
+}
+
+std::optional<DeviceSpec> device_scaled(const DeviceSpec& device, std::string_view field, double factor) {
+  const auto* const f = std::find_if(std::begin(fields), std::end(fields), [&](auto& g) { return g.name == field; });
+  if (f == std::end(fields)) throw std::logic_error(fmt::format("a device has no field {}", field));
+  const auto scaled = [&](double x, bool whole) {
+    return std::clamp(whole ? std::floor(factor * x) : factor * x, f->low, f->high);
+  };
+  DeviceSpec moved = device;
+  const bool same = std::visit(
+      [&](auto member) {
+        auto& value = moved.*member;
+        if constexpr (std::is_same_v<decltype(member), std::vector<double> DeviceSpec::*>) {
+          const bool whole = std::all_of(value.begin(), value.end(), [](double x) { return x == std::floor(x); });
+          for (std::size_t i = 1; i < value.size(); i += 2) value[i] = scaled(value[i], whole);
+        } else {
+          using Number = std::remove_reference_t<decltype(value)>;
+          value = static_cast<Number>(scaled(static_cast<double>(value), std::is_integral_v<Number>));
+        }
+        return value == device.*member;
+      },
+      f->member);
+  if (same) return std::nullopt;
+  return device_from_json_text(to_json(moved).dump(), device.name);
 }
 
 DeviceSpec load_device(const std::string& name_or_path) {

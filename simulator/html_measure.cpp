@@ -14,19 +14,17 @@ using Json = nlohmann::ordered_json;
 Json value(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
 
 Json call_json(const Comparison& comparison) {
-  Json predicted = Json::array(), measured = Json::array(), estimates = Json::array();
+  Json predicted = Json::array(), measured = Json::array();
   for (const ComparedFigure& figure : comparison.figures) {
     predicted.push_back(value(figure.predicted));
     measured.push_back(value(figure.measured));
   }
-  for (const Estimate& estimate : comparison.hangs_on) estimates.push_back(estimate.field);
   return {{"words", fmt::format("{}, {}", comparison.call.kernel, page_words(comparison.call.c))},
           {"mechanism", comparison.call.mechanism},
           {"bound", comparison.bound},
           {"unpredicted", comparison.unpredicted},
           {"predicted", predicted},
-          {"measured", measured},
-          {"hangs_on", estimates}};
+          {"measured", measured}};
 }
 
 std::string headline(const std::vector<Comparison>& comparisons) {

@@ -10,7 +10,6 @@ namespace {
 CodeTime operator+(CodeTime a, CodeTime b) {
   return {a.instructions + b.instructions, a.cycles + b.cycles, a.jumps + b.jumps};
 }
-CodeTime operator*(double n, CodeTime t) { return {n * t.instructions, n * t.cycles, n * t.jumps}; }
 
 double scores_of_lane(const KernelPlan& plan) { return plan.rows_per_warp() * plan.tile_n / 32.0; }
 
@@ -20,6 +19,8 @@ double scores_of_lane(const KernelPlan& plan) { return plan.rows_per_warp() * pl
 constexpr double jump_cycles = 102;
 
 }  // namespace
+
+CodeTime operator*(double n, CodeTime t) { return {n * t.instructions, n * t.cycles, n * t.jumps}; }
 
 double waits_of(const CodeTime& code) { return code.cycles - code.instructions + code.jumps * jump_cycles; }
 

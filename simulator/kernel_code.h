@@ -13,6 +13,8 @@ struct CodeTime {
   double jumps = 0;   // to code that has not been fetched with what is before it
 };
 
+CodeTime operator*(double n, CodeTime t);
+
 /// Beyond issuing its instructions.
 double waits_of(const CodeTime& code);
 

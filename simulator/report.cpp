@@ -14,7 +14,6 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
 #include "compiled_registers.h"
-#include "copy_time.h"
 #include "device_features.h"
 
 namespace attest {
@@ -78,55 +77,6 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .smem = (d.smem + d.operands) * warp_steps,
           .l2_bytes = std::max(r.l2_read_bytes, r.sm_write_bytes),
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
-}
-
-constexpr Operand copied[] = {Operand::q, Operand::k, Operand::v};
-
-std::vector<Estimate> estimates_behind(const SimulationReport& r) {
-  struct Use {
-    std::string_view field;
-    std::vector<std::string_view> figures;
-  };
-  const bool reads_again = r.walk.dram_read_bytes > 1.001 * r.walk.first_read_bytes;
-  std::vector<Use> uses = {{"l2_dirty_ways", {"dram_write_bytes"}},
-                           {"gpc_sides", {"l2_read_bytes"}},
-                           {"mma_sync_fma_per_clock_16bit", {"cycles", "time_us"}}};
-  for (const auto* field : {"num_sms", "sm_clock_hz", "exp_per_clock"}) uses.push_back({field, {"cycles", "time_us"}});
-  for (const auto* field : {"smem_bytes_per_cta_max", "registers_per_sm"})
-    uses.push_back({field, {"ctas_per_sm", "cycles", "time_us"}});
-  for (const auto* field : {"kernel_launch_cycles", "cta_launch_cycles"})
-    uses.push_back({field, {"cycles", "time_us"}});
-  uses.push_back({"alu_instruction_cycles", {"cycles", "time_us"}});
-  const bool wgmma = r.plan.matrix_kind == MatrixKind::wgmma;
-  if (wgmma)
-    for (const auto* field : {"fma_instruction_cycles", "wgmma_latency_cycles", "alu_beside_wgmma", "fma_beside_wgmma",
-                              "exp_beside_wgmma", "bulk_prologue_cycles"})
-      uses.push_back({field, {"cycles", "time_us"}});
-  uses.push_back({step_deviation_field(r.plan), {"l2_read_bytes"}});
-  uses.push_back({"gpc_clocks", {"l2_read_bytes"}});
-  if (reads_again)
-    for (const auto* field :
-         {"l2_bytes", "l2_ways", "l2_partitions", "l2_slices_per_partition", "gpc_sides", "gpc_clocks"})
-      uses.push_back({field, {"dram_read_bytes", "hbm_reduction_vs_unfused"}});
-  if (r.bound == "DRAM") uses.push_back({"dram_efficiency", {"cycles", "time_us"}});
-  if (r.bound == "L2") uses.push_back({"l2_bytes_per_second", {"cycles", "time_us"}});
-  if (r.bound == "latency") {
-    uses.push_back({"dram_latency_cycles", {"cycles", "time_us"}});
-    uses.push_back({"l2_latency_cycles", {"cycles", "time_us"}});
-  }
-  std::vector<Estimate> result;
-  for (const Use& use : uses)
-    if (const FieldOrigin& origin = r.device.origin(use.field); origin.estimated)
-      result.push_back({origin.field, origin.text, use.figures});
-  const bool called = std::any_of(std::begin(copied), std::end(copied), [&](Operand x) {
-    return copy_time(r.plan, r.device, x, r.c.layout.page_size > 0).cycles > 0;
-  });
-  if (r.device.compute_capability != copy_time_capability) {
-    const std::string of = fmt::format("machine code for compute capability {:.1f}", copy_time_capability / 10.0);
-    if (called) result.push_back({"copy_time", of, {"cycles", "time_us"}});
-    if (r.plan.matrix_kind == MatrixKind::mma_sync) result.push_back({"kernel_code", of, {"cycles", "time_us"}});
-  }
-  return result;
 }
 
 }  // namespace
@@ -246,7 +196,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.bound = bound_of(r.utilisation);
 
   compare_with_unfused(r);
-  r.hangs_on = estimates_behind(r);
   return r;
 }
 

@@ -81,6 +81,24 @@ Json buffers_json(const SimulationReport& r) {
           {"exchange_bytes", whole(exchange_bytes(r.plan, r.device, r.walk.key_tiles))}};
 }
 
+/// null where nobody asked for it.
+Json estimates_json(const SimulationReport& r) {
+  if (!r.hangs_on) return nullptr;
+  const auto number = [](const std::optional<double>& x) {
+    return !x ? Json(nullptr) : *x == std::floor(*x) ? whole(*x) : Json(*x);
+  };
+  Json json = Json::array();
+  for (const Estimate& e : *r.hangs_on) {
+    Json& entry = json.emplace_back(Json{{"field", e.field}, {"why", e.why}, {"figures", Json::array()}});
+    for (const FigureMove& f : e.figures)
+      entry["figures"].push_back(
+          {{"name", f.name}, {"value", number(f.value)}, {"halved", number(f.halved)}, {"doubled", number(f.doubled)}});
+    if (!e.halved_refused.empty()) entry["halved_refused"] = e.halved_refused;
+    if (!e.doubled_refused.empty()) entry["doubled_refused"] = e.doubled_refused;
+  }
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const std::vector<AccessWavefronts>& accesses) {
@@ -134,8 +152,8 @@ Json to_json(const SimulationReport& r) {
   if (r.device.kind == DeviceKind::cube_vector) json["buffers"] = buffers_json(r);
   json["unfused"] = unfused_json(r);
   json["simulation"] = simulation_json(r.walk);
-  Json& hangs_on = json["hangs_on"] = Json::array();
-  for (const Estimate& e : r.hangs_on) hangs_on.push_back({{"field", e.field}, {"why", e.why}, {"figures", e.figures}});
+  json["estimated_fields"] = r.device.num_estimates();
+  json["hangs_on"] = estimates_json(r);
   return json;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "attest/simulator/report.h"
 #include "attest/simulator/unified_buffer.h"
@@ -52,6 +53,33 @@ std::string cube_vector_line(const SimulationReport& r) {
                      bytes(r.smem_bytes_per_cta), exchanged == 0 ? "not through L2" : bytes(exchanged) + " through L2");
 }
 
+std::string change(double from, const std::optional<double>& to) {
+  if (!to) return "refused";
+  if (from == 0 && *to != 0) return "from 0";
+  const double percents = from == 0 ? 0 : 100 * (*to - from) / std::abs(from);
+  if (std::abs(percents) < 0.05) return "0%";
+  return fmt::format("{:+.{}f}%", percents, std::abs(percents) < 10 ? 1 : 0);
+}
+
+/// How many of the device's fields are estimates and, where it was asked, which figures move with which.
+std::string estimates_lines(const SimulationReport& r) {
+  const std::string count = fmt::format("{} of the {} fields of {} are estimates", r.device.num_estimates(),
+                                        r.device.origins.size(), r.device.name);
+  if (r.device.num_estimates() == 0) return "no field of " + r.device.name + " is an estimate\n";
+  if (!r.hangs_on) return count + "; --sensitivity says which figures move with which\n";
+  std::string text = count + (r.hangs_on->empty() ? "; halved or doubled, none moves a figure by more than 1%\n"
+                                                  : "; halved / doubled, these move figures by more than 1%:\n");
+  for (const Estimate& e : *r.hangs_on) {
+    std::vector<std::string> moves;
+    for (const FigureMove& f : e.figures)
+      moves.push_back(fmt::format("{} {} / {}", f.name, change(f.value, f.halved), change(f.value, f.doubled)));
+    if (!e.halved_refused.empty()) moves.push_back(fmt::format("halved it is refused: {}", e.halved_refused));
+    if (!e.doubled_refused.empty()) moves.push_back(fmt::format("doubled it is refused: {}", e.doubled_refused));
+    text += fmt::format("  {:<29} {}\n", e.field, fmt::join(moves, ", "));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_table(const SimulationReport& r) {
@@ -96,11 +124,7 @@ std::string to_table(const SimulationReport& r) {
     t.text += fmt::format("a CTA: {} of shared memory, {} threads of {} registers{}, {}; {} an SM (limit: {})\n",
                           bytes(r.smem_bytes_per_cta), r.plan.threads(), r.registers_per_thread,
                           r.registers.known ? "" : " (estimated)", spill_words(r), r.ctas_per_sm, r.occupancy.limit);
-  for (const Estimate& e : r.hangs_on)
-    t.text += fmt::format("{}{} (moves {})", &e == r.hangs_on.data() ? "estimates behind this: " : ", ", e.field,
-                          fmt::join(e.figures, ", "));
-  if (!r.hangs_on.empty()) t.text += "\n";
-  return t.text;
+  return t.text + estimates_lines(r);
 }
 
 }  // namespace attest

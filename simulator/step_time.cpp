@@ -77,7 +77,8 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double rescaled = plan.lazy_rescale ? 0 : outputs, fp32 = elements * 3 + rescaled;
   const bool bulk = plan.matrix_kind == MatrixKind::wgmma;  // one instruction for a tile's width
   const double matrix = bulk ? 0 : 2 * static_cast<double>(counts.matrix_steps) / steps;  // m16n8 instructions
-  const CodeTime mask_code = code_of_masks(plan, parts.segments), score_code = code_of_scores(plan);
+  const CodeTime mask_code = device.kernel_code_scale * code_of_masks(plan, parts.segments);
+  const CodeTime score_code = device.kernel_code_scale * code_of_scores(plan);
   const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
   // a mask is a comparison and a selection for each score
   const double masks = mask_code.instructions > 0 ? 0 : 2 * elements * masked;
@@ -199,7 +200,7 @@ double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceS
     return launch + d.tensor + 2 * device.wgmma_latency_cycles + softmax + d.epilogue;
   }
   // Q and the first K: one trip to DRAM, then an SM's share of L2's rate. The epilogue stores O.
-  const CodeTime around = code_around_tiles(plan);
+  const CodeTime around = device.kernel_code_scale * code_around_tiles(plan);
   const double copied = plan.tile_bytes(Operand::q) + plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::o);
   return launch + device.dram_latency_cycles + device.l2_latency_cycles + copied / l2_bytes_per_clock(device) +
          copy_time(plan, device, Operand::q, false).cycles + around.instructions + waits_of(around);
@@ -207,11 +208,6 @@ double cycles_per_cta(const StepDemand& d, const KernelPlan& plan, const DeviceS
 
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {
   return plan.producer_warps == 0 || plan.persistence == Persistence::none ? 0 : around_cta(plan, device);
-}
-
-std::string_view step_deviation_field(const KernelPlan& plan) {
-  if (plan.matrix_kind != MatrixKind::wgmma) return "step_deviation_mma_sync";
-  return plan.num_warps <= 8 ? "step_deviation_wgmma" : "step_deviation_wgmma_3";
 }
 
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device) {

@@ -43,14 +43,6 @@ double key_reads(const Problem& p, const KernelPlan& plan, const DeviceSpec& d, 
   return static_cast<double>(rounds);
 }
 
-std::vector<Estimate> estimates_behind(const DeviceSpec& d) {
-  std::vector<Estimate> result;
-  for (const FieldOrigin& origin : d.origins)
-    if (origin.estimated && origin.field != "dram_bytes")
-      result.push_back({origin.field, origin.text, {"cycles", "time_us"}});
-  return result;
-}
-
 }  // namespace
 
 BufferFootprint buffer_footprint(const KernelPlan& plan, const DeviceSpec& device) {
@@ -146,7 +138,6 @@ SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, 
   r.bound = busiest == r.utilisation.end() ? "nothing to do" : std::string(busiest->resource);
 
   compare_with_unfused(r);
-  r.hangs_on = estimates_behind(device);
   return r;
 }
 

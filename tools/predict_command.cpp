@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "attest/fuzz/inspect.h"
+#include "attest/fuzz/progress.h"
 #include "attest/plan/num_splits.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
@@ -17,6 +19,7 @@
 #include "attest/simulator/occupancy.h"
 #include "attest/simulator/registers.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/sensitivity.h"
 #include "attest/simulator/sweep.h"
 #include "attest/simulator/trace.h"
 #include "case_flags.h"
@@ -45,6 +48,7 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
   if (const auto path = flags.text("--trace")) throw InvalidInput("trace", in_quotes(*path), "goes without --sweep");
   if (flags.given("--warm")) throw InvalidInput("warm", "--warm", "goes without --sweep");
   if (flags.given("--auto-splits")) throw InvalidInput("auto_splits", "--auto-splits", "goes without --sweep");
+  if (flags.given("--sensitivity")) throw InvalidInput("sensitivity", "--sensitivity", "goes without --sweep");
   const auto csv = output_file(flags, "--csv");
   const auto html = output_file(flags, "--html");
   if (csv) results.refuse_same_file("csv", csv->path());
@@ -87,6 +91,17 @@ std::int64_t chosen_splits(const Case& c, const KernelPlan& plan, const DeviceSp
   return choose_num_splits(plan, c.problem, device.num_sms, occupancy(plan, registers, device).ctas_per_sm);
 }
 
+/// estimates_behind(), with a line on stderr that says how far it is.
+std::vector<Estimate> moved_estimates(const SimulationReport& report) {
+  const auto start = std::chrono::steady_clock::now();
+  Progress progress(true, 0, 0);
+  return estimates_behind(report, [&](std::size_t done, std::size_t of) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double left = seconds / static_cast<double>(done) * static_cast<double>(of - done);
+    progress.say(seconds, fmt::format("{} of {} predictions with an estimate moved, {:.0f} s left", done, of, left));
+  });
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   if (flags.given("--sweep")) return run_sweep(flags, results);
@@ -107,7 +122,8 @@ ExitCode run(const Flags& flags) {
   if (flags.given("--auto-splits")) c.num_splits = chosen_splits(c, plan.plan, device);
   TileWalkOptions effort;
   effort.warm = flags.given("--warm");
-  const SimulationReport report = simulate(c, plan.plan, device, plan.name, effort);
+  SimulationReport report = simulate(c, plan.plan, device, plan.name, effort);
+  if (flags.given("--sensitivity") || html) report.hangs_on = moved_estimates(report);
   std::vector<OutputFile::Staged> files;
   if (html) files.push_back(html->stage(html_report(report)));
   if (trace)
@@ -126,6 +142,7 @@ Command predict_command() {
       "  attest predict --plan fa2 --set swizzled=false --set pad_chunks=1 --seqlen-q 4096 --seqlen-k 4096 --headdim "
       "128\n"
       "  attest predict --model llama-3-70b --sweep seqlen=512..131072:x2 --html lengths.html\n"
+      "  attest predict --model llama-3-70b --seqlen 8192 --device b200 --sensitivity\n"
       "  attest predict --model llama-3-70b --seqlen 8192 --sweep device=a100,h100,h200",
       [](Flags& flags) {
         flags.group("Prediction");
@@ -133,11 +150,14 @@ Command predict_command() {
         flags.value("--kernel", "K", "In place of --plan: what a kernel, such as ./libmine.so, tells of its plan");
         flags.value("--device", "D", "A device of `attest devices`, or a .json file (h100)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
+        flags.toggle("--sensitivity",
+                     "Halve and double each field of the device that is an estimate, and say which figures move");
         flags.toggle("--auto-splits", "As many splits as suit the plan on the device, in place of num_splits");
         flags.value("--trace", "FILE",
                     "Write a trace for Perfetto: SMs, warps, copies, and the unfused path beside them");
-        flags.value("--html", "FILE",
-                    "Write a page that shows it: bytes, roofline, banks, an SM over time; or a sweep's curves");
+        flags.value(
+            "--html", "FILE",
+            "Write a page that shows it: bytes, roofline, banks, an SM over time, --sensitivity; or a sweep's curves");
         flags.value("--sweep", "FIELD=VALUES",
                     "A prediction at each of A..B:xF, A..B:+S or A,B,C of a field of the case, the plan or the device, "
                     "in place of "

@@ -27,6 +27,14 @@ const figures = [
   ["exp_count", "exponentials", count],
   ["kernels", "kernels", grouped],
 ].filter(([key]) => formulaOf(key) !== null);
+const unfusedFigures = [
+  ["dram_read_bytes", "unfused DRAM read", bytes],
+  ["dram_write_bytes", "unfused DRAM written", bytes],
+  ["l2_read_bytes", named("unfused L2 to SMs", "unfused L2 to the cores"), bytes],
+  ["cycles", "unfused cycles", grouped],
+  ["time_us", "unfused time", time],
+  ["bound", "unfused bound by", String],
+];
 
 function drawCards() {
   const dram = predict.dram_read_bytes + predict.dram_write_bytes;
@@ -47,20 +55,33 @@ function drawCards() {
 function drawFigures() {
   const u = predict.unfused;
   const rows = figures.map(([key, label, format]) => [label, format(predict[key]), formulaOf(key), key]).concat(
-    [["dram_read_bytes", "unfused DRAM read", bytes], ["dram_write_bytes", "unfused DRAM written", bytes], ["l2_read_bytes", named("unfused L2 to SMs", "unfused L2 to the cores"), bytes],
-      ["cycles", "unfused cycles", grouped], ["time_us", "unfused time", time], ["bound", "unfused bound by", String]]
-      .map(([key, label, format]) => [label, format(u[key]), formulaOf(`unfused_${key}`), `unfused.${key}`]));
+    unfusedFigures.map(([key, label, format]) => [label, format(u[key]), formulaOf(`unfused_${key}`), `unfused.${key}`]));
   table(section("figures").select("table"), [["figure"], ["value", "number"], ["how it is made", "formula"], ["name in the JSON", "name"]], rows);
 }
 
+const labels = new Map(figures.map(([key, label]) => [key, label])
+  .concat(unfusedFigures.map(([key, label]) => [`unfused.${key}`, label]), [["unfused.time_over_fused", "time over fused"]]));
+const changeOf = (from, to) => (to === null ? 0 : to === from ? 0 : Math.abs((to - from) / from));  // from 0 it is infinite
+const signed = (from, to) => {
+  if (to === null) return "refused";
+  const x = changeOf(from, to), sign = to < from ? "\u2212" : "+";
+  return x === Infinity ? "from 0" : x < 0.0005 ? "0%" : sign + percent(x);
+};
+const largest = (x) => d3.max(x.figures.map((f) => Math.max(changeOf(f.value, f.halved), changeOf(f.value, f.doubled))));
+const shownLargest = (x) => (x.figures.length === 0 ? "\u2013" : largest(x) === Infinity ? "from 0" : percent(largest(x)));
+
 function drawEstimates() {
-  const h = predict.hangs_on;
-  say("estimates", h.length === 0 ? "No field of the device that moves these figures is an estimate."
-    : "These fields of the device are estimates, and the figures beside them would move with them.");
+  const h = predict.hangs_on, count = `${predict.estimated_fields} of the ${data.device.fields.length} fields of the device are estimates`;
+  say("estimates", h === null ? `${count}; attest predict --sensitivity says which figures move with which.`
+    : h.length === 0 ? `${count}; halved or doubled, none moves a figure by more than 1%.`
+    : `${count}. Each was halved and doubled, and the case predicted again with the same plan: these move figures by more than 1%, by so much where halved \u2026 doubled, the one that moves most first.`);
   const tables = section("estimates").selectAll("table");
-  if (h.length > 0)
-    table(d3.select(tables[0][0]), [["field", "name"], ["figures that move"], ["where it comes from", "formula"]],
-      h.map((x) => [x.field, x.figures.join(", "), x.why]));
+  if (h !== null && h.length > 0)
+    table(d3.select(tables[0][0]), [["moves up to", "number"], ["field", "name"], ["figures that move, halved \u2026 doubled"], ["where it comes from", "formula"]],
+      h.map((x) => [shownLargest(x), x.field,
+        x.figures.map((f) => `${labels.get(f.name) || f.name} ${signed(f.value, f.halved)}\u00a0\u2026\u00a0${signed(f.value, f.doubled)}`)
+          .concat(x.halved_refused ? `halved it is refused: ${x.halved_refused}` : [], x.doubled_refused ? `doubled it is refused: ${x.doubled_refused}` : []).join("; "),
+        x.why]));
   table(d3.select(tables[0][1]), [["field", "name"], ["kind"], ["where it comes from", "formula"]],
     data.device.fields.map((x) => [x.field, x.estimated ? "estimate" : "documented or measured", x.from]));
   d3.select("footer").text(`attest predict ${data.command} \u2013 simulated, not measured; docs/simulator.md says what supports each model.`);

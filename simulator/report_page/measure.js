@@ -79,7 +79,7 @@ function drawWorst() {
     groups.slice(0, shownGroups).map(({ f, mechanism, points, beyond }) => {
       const format = shownFigure[f.kind.unit], q = points[0];
       return [percent(off(q)), title(f.kind.name), mechanism || "\u2013", `${beyond} of ${points.length}`, format(q.predicted), format(q.measured), q.call.words,
-        f.kind.model + (q.call.hangs_on.length > 0 ? `; estimated: ${q.call.hangs_on.join(", ")}` : "")];
+        f.kind.model];
     }));
 }
 

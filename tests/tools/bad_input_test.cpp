@@ -29,6 +29,8 @@ const BadInput bad_inputs[] = {
     {{"predict", "--csv", "x.csv"}, 2, "csv: 'x.csv' goes with --sweep"},
     {{"predict", "--sweep", "seqlen=1..4", "--trace", "x.json"}, 2, "trace: 'x.json' goes without --sweep"},
     {{"predict", "--sweep", "num_splits=1,2", "--auto-splits"}, 2, "auto_splits: --auto-splits goes without --sweep"},
+    {{"predict", "--sweep", "seqlen=1..4", "--sensitivity"}, 2, "sensitivity: --sensitivity goes without --sweep"},
+    {{"predict", "--sensitivity=2"}, 2, "sensitivity: '2' is a value, and --sensitivity takes none"},
     {{"predict", "--sweep", "seqlen=4..1"}, 2, "sweep: 'seqlen=4..1' ends below where it begins"},
     {{"predict", "--sweep", "seed=0..1000"}, 2, "sweep: 'seed=0..1000' has more than 1000 points"},
     {{"predict", "--sweep", "headdim=64,300"}, 2, "headdim: 300 is outside 1 to 256"},

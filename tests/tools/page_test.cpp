@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -132,6 +133,51 @@ TEST_F(Page, DrawsEveryChartOnAPhoneAndOnAProjector) {
     EXPECT_EQ(sections["banks"]["charts"], 4);
     EXPECT_GE(sections["figures"]["rows"], 20);
     EXPECT_GE(sections["estimates"]["rows"], 20);
+  }
+}
+
+/// "+12%" as 0.12; NaN for what is no number.
+double change_of(const std::string& text) {
+  const std::size_t minus = text.find("\u2212");
+  if (text.find('%') == std::string::npos) return NAN;
+  return minus == std::string::npos ? std::stod(text) / 100 : -std::stod(text.substr(minus + 3)) / 100;
+}
+
+// Each change of each figure, in the order of the JSON, with a row an estimate above the row of every field.
+TEST_F(Page, ShowsHowFarFiguresMoveWithEstimates) {
+  predict("b200.html", words("--model llama-3-70b --seqlen 2048 --plan fa3 --device b200 --json b200.json"));
+  predict("s4000.html",
+          words("--nheads 20 --seqlen-q 500 --seqlen-k 500 --headdim 64 --device mtt-s4000 --json s4000.json"));
+  predict("cores.html",
+          words("--nheads 16 --seqlen-q 1024 --seqlen-k 1024 --dtype fp16 --device ascend910b --json cores.json"));
+  const std::vector<json> pages = seen(folder, {"b200.html", "s4000.html", "cores.html"}, {390, 1366, 1920});
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    constexpr const char* reports[] = {"b200.json", "s4000.json", "cores.json"};
+    SCOPED_TRACE(fmt::format("{} at {} px", reports[i / 3], pages[i]["width"].get<int>()));
+    expect_whole(pages[i]);
+    expect_legible(pages[i]);
+    const json report = json::parse(folder.read(reports[i / 3])), &section = pages[i]["sections"]["estimates"];
+    EXPECT_EQ(section["rows"], report["hangs_on"].size() + (i / 3 == 2 ? 17 : 47));
+    std::size_t k = 0;
+    for (const json& estimate : report["hangs_on"])
+      for (const json& figure : estimate["figures"]) {
+        ASSERT_LT(k, section["changes"].size());
+        const std::string shown = section["changes"][k++];
+        const std::string space = "\u00a0", of_half = shown.substr(0, shown.find(space)),
+                          of_twice = shown.substr(shown.rfind(space) + space.size());
+        for (const bool halved : {true, false}) {
+          const json& to = figure[halved ? "halved" : "doubled"];
+          const double value = figure["value"], moved = to.is_null() ? NAN : to.get<double>();
+          const double expected = moved == value ? 0 : value == 0 ? NAN : moved / value - 1;
+          const double change = change_of(halved ? of_half : of_twice);
+          EXPECT_EQ(std::isnan(change), std::isnan(expected)) << figure << shown;
+          if (!std::isnan(expected)) {
+            EXPECT_NEAR(change, expected, 0.0051) << figure << shown;
+          }
+        }
+      }
+    EXPECT_EQ(k, section["changes"].size());
+    EXPECT_GE(k, 5u);
   }
 }
 

@@ -51,6 +51,18 @@ TEST(PlanCommands, SetChangesTheChosenPlan) {
   EXPECT_GT(changed.at("smem_bytes_per_cta"), as_it_is.at("smem_bytes_per_cta"));
 }
 
+TEST(PlanCommands, SensitivityIsAskedForOrOfAPage) {
+  const Folder folder;
+  const Json without = json_of({"predict", "--device", "a100"}, folder);
+  EXPECT_TRUE(without.at("hangs_on").is_null());
+  EXPECT_GT(without.at("estimated_fields"), 10);
+  const Json with = json_of({"predict", "--device", "a100", "--sensitivity"}, folder);
+  EXPECT_GT(with.at("hangs_on").size(), 3u);
+  EXPECT_EQ(json_of({"predict", "--device", "a100", "--html", "page.html"}, folder).at("hangs_on"),
+            with.at("hangs_on"));
+  EXPECT_EQ(with.at("time_us"), without.at("time_us"));
+}
+
 TEST(PlanCommands, TheWinnerOfTuneIsAPlanForPredict) {
   const Folder folder;
   const Json tuned = json_of({"tune", "--device", "a100", "--top", "1"}, folder);

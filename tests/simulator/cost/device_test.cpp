@@ -47,7 +47,7 @@ TEST(Device, AllThatTravelLoadAndNameTheSourceOfEveryField) {
     const DeviceSpec device = load_device(name);
     EXPECT_EQ(device.name, name);
     EXPECT_EQ(device.kind == DeviceKind::cube_vector, name == "ascend910b");
-    EXPECT_EQ(device.origins.size(), device.kind == DeviceKind::gpu ? 45u : 17u) << name;
+    EXPECT_EQ(device.origins.size(), device.kind == DeviceKind::gpu ? 47u : 17u) << name;
     for (const FieldOrigin& origin : device.origins) EXPECT_GE(origin.text.size(), 8u) << name << " " << origin.field;
   }
 }
@@ -174,6 +174,25 @@ TEST(Device, NamesAndFiles) {
   const std::string path = testing::TempDir() + "/copy.json";
   std::ofstream(path) << h100_text();
   EXPECT_EQ(load_device(path).num_sms, 132);
+}
+
+TEST(Device, ScaledStaysWithinWhatItsFieldCanBe) {
+  const DeviceSpec h100 = load_device("h100");
+  EXPECT_EQ(device_scaled(h100, "sm_clock_hz", 2)->sm_clock_hz, 2 * h100.sm_clock_hz);
+  EXPECT_EQ(device_scaled(h100, "l2_dirty_ways", 0.5)->l2_dirty_ways, 3);  // of 7
+  EXPECT_EQ(device_scaled(h100, "dram_efficiency", 2)->dram_efficiency, 1);
+  EXPECT_EQ(device_scaled(h100, "gpc_clocks", 2)->gpc_clocks, (std::vector<double>{1, 2, 1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(device_scaled(h100, "gpc_sides", 0.5)->gpc_sides, (std::vector<double>{0, 0, 1, 0, 0, 0, 0, 0}));
+  EXPECT_FALSE(device_scaled(h100, "gpc_sides", 2));                              // there is no third side
+  EXPECT_FALSE(device_scaled(load_device("a100"), "wgmma_latency_cycles", 0.5));  // 0
+  try {
+    device_scaled(h100, "l2_partitions", 0.5);
+    ADD_FAILURE() << "GPCs lie on the side of a partition that is not there";
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(), "gpc_sides: 1 must be below l2_partitions = 1 (in h100)");
+  }
+  const DeviceSpec cores = *device_scaled(load_device("ascend910b"), "vector_exp_per_clock", 2);
+  EXPECT_EQ(cores.exp_per_clock, 2 * load_device("ascend910b").exp_per_clock);
 }
 
 }  // namespace

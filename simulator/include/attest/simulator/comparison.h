@@ -30,7 +30,6 @@ struct Comparison {
   std::string unpredicted;
   std::vector<ComparedFigure> figures;  // always the same ones, in the same order
   std::string bound;                    // the report's; empty for the unfused path
-  std::vector<Estimate> hangs_on;       // the report's
 };
 
 /// `plan`: what the kernel is predicted by. None for "sm80", which the named plan `attest` describes, for its

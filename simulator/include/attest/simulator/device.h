@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -84,6 +85,10 @@ struct DeviceSpec {
   double cta_launch_cycles = 0;     // from a CTA's end to the start of the one that takes its place
   double bulk_prologue_cycles = 0;  // from the start of a CTA with a producer to its first copy
 
+  // ---- machine code that no plan implies, as a multiple of what it takes on compute capability 9.0
+  double copy_time_scale = 1;    // of the function that copies small granules, pages and packed heads
+  double kernel_code_scale = 1;  // around the loops over key tiles, and in them for masks and score modifiers
+
   // ---- cube and vector cores
   std::int64_t num_cube_cores = 0, num_vector_cores = 0;  // vector cores are a multiple of cube cores
   double core_clock_hz = 0;
@@ -102,6 +107,8 @@ struct DeviceSpec {
 
   int gpcs() const { return static_cast<int>(gpc_sides.size()); }
   const FieldOrigin& origin(std::string_view field) const;
+  /// How many of these are marked estimated.
+  std::size_t num_estimates() const;
 };
 
 using DeviceMember = std::variant<std::int64_t DeviceSpec::*, double DeviceSpec::*, std::vector<double> DeviceSpec::*>;
@@ -116,6 +123,11 @@ std::vector<std::string_view> device_field_names();
 /// other kind and for a value that no device can have; `whence`, such as "--sweep", stands in for the file's name.
 DeviceSpec device_with(const DeviceSpec& device, std::string_view field, const nlohmann::ordered_json& value,
                        std::string_view whence);
+
+/// The device with one field times `factor`, within the field's limits; whole numbers are rounded down, and of a list
+/// every second entry moves, for entries that an estimate has alike differ. None where that is the same device. Throws
+/// InvalidInput where other fields refuse the value.
+std::optional<DeviceSpec> device_scaled(const DeviceSpec& device, std::string_view field, double factor);
 
 /// Takes a field's value, but not where it comes from, as `from` has it.
 void copy_device_field(std::string_view field, const DeviceSpec& from, DeviceSpec& to);

@@ -17,10 +17,20 @@
 
 namespace attest {
 
-/// A field of the device that is an estimate, and the figures that would move with it.
+/// A figure under its name in the JSON ("time_us", "unfused.cycles"): as predicted, and with half and twice a field of
+/// the device; none where that is refused.
+struct FigureMove {
+  std::string name;
+  double value = 0;
+  std::optional<double> halved, doubled;
+};
+
+/// A field of the device that is an estimate, and the figures that move with it; why it was not halved or doubled,
+/// where no such device can be or the plan does not fit it.
 struct Estimate {
   std::string field, why;
-  std::vector<std::string_view> figures;
+  std::vector<FigureMove> figures;
+  std::string halved_refused, doubled_refused;
 };
 
 /// Bytes are whole-kernel totals; the names are those of the JSON.
@@ -59,7 +69,7 @@ struct SimulationReport {
   RegisterEstimate registers;
   Occupancy occupancy;
   std::vector<Utilisation> utilisation;
-  std::vector<Estimate> hangs_on;
+  std::optional<std::vector<Estimate>> hangs_on;  // estimates_behind() (sensitivity.h), where it was asked for
   TileWalk walk;
   TileWalkOptions walk_options;  // the times it was walked with
 };

@@ -6,7 +6,6 @@
 // processor sharing at each resource, the time of a round follows from the demands and the number of warps alone
 // (queueing_network.h).
 #pragma once
-#include <string_view>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
@@ -63,8 +62,7 @@ double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 /// Bytes that L2 delivers to one SM in a clock when all ask for as much.
 double l2_bytes_per_clock(const DeviceSpec& device);
 
-/// How much a key tile's time varies from one to the next, as a fraction, and the device's field that says it.
+/// How much a key tile's time varies from one to the next, as a fraction.
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device);
-std::string_view step_deviation_field(const KernelPlan& plan);
 
 }  // namespace attest

@@ -105,12 +105,41 @@ void hinted_read(const Bench& bench) {
         }
 }
 
+// What the copy engine's reads and writes cost between the partitions, beside those of threads.
+void bulk_move(const Bench& bench) {
+  struct Mover {
+    const char* who;
+    Workers workers;
+    int home;
+  };
+  struct Way {
+    const char* how;
+    PhaseOp op;
+  };
+  for (const Mover& mover : {Mover{"its_own", Workers::side0, 0}, Mover{"the_others", Workers::side0, 1}})
+    for (const Way& way :
+         {Way{"read", PhaseOp::read}, Way{"read_bulk", PhaseOp::read_bulk}, Way{"read_box", PhaseOp::read_box},
+          Way{"read_box_evict_first", PhaseOp::read_box_evict_first},
+          Way{"read_box_evict_last", PhaseOp::read_box_evict_last}, Way{"write", PhaseOp::write},
+          Way{"write_bulk", PhaseOp::write_bulk}, Way{"write_bulk_lines", PhaseOp::write_bulk_lines},
+          Way{"write_box", PhaseOp::write_box}})
+      for (const int rounds : {1, 2})
+        for (const int size : {8, 16}) {
+          bench.row(mover.who, way.how, size, rounds);
+          const PageList pages(pages_of_home(bench.homes, mover.home));
+          Phase phase = phase_of(way.op, mover.workers, size, pages);
+          phase.rounds = rounds;
+          run_phases({phase}, bench.buffer, bench.sms);
+        }
+}
+
 }  // namespace
 
 std::vector<Experiment> displace_experiments() {
   return {{"displaced_read", "between,resident_mib,mib,rounds", displaced_read},
           {"home_read", "ranges,mib,begins,rounds", home_read},
-          {"hinted_read", "who,hint,mib,rounds", hinted_read}};
+          {"hinted_read", "who,hint,mib,rounds", hinted_read},
+          {"bulk_move", "who,how,mib,rounds", bulk_move}};
 }
 
 }  // namespace attest::hardware

@@ -1,4 +1,7 @@
+#include <cuda.h>
+
 #include "attest/hardware/device.h"
+#include "key_tile.cuh"
 #include "phases.h"
 
 namespace attest::hardware {
@@ -49,25 +52,97 @@ __device__ int4 load_hinted(const int4* at, std::uint64_t policy) {
   return v;
 }
 
-__device__ int4 load(const int4* at, PhaseOp op) {
+constexpr int kLineBytes = 128;
+
+__device__ void store_bulk(std::uint8_t* at, std::uint32_t from, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(at), "r"(from), "r"(bytes)
+               : "memory");
+  asm volatile("cp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/// Waits for the bytes; `turn` is the barrier's phase, changed for the next copy.
+__device__ void load_bulk(std::uint32_t to, const std::uint8_t* at, int bytes, std::uint32_t barrier, int& turn) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes));
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(at), "r"(bytes), "r"(barrier)
+               : "memory");
+  wait_for(barrier, turn);
+  turn ^= 1;
+}
+
+// A chunk of the buffer as 32 rows of a tensor of 128-byte rows.
+constexpr int kBoxRows = kChunkBytes / kLineBytes;
+constexpr std::int64_t kMappedBytes = std::int64_t{512} << 20;  // of the buffer
+
+CUtensorMap map_of(std::uint8_t* buffer, std::int64_t rows) {
+  void* encode = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found));
+  CUtensorMap map;
+  const cuuint64_t sizes[] = {kLineBytes / 2, static_cast<cuuint64_t>(rows)}, strides[] = {kLineBytes};
+  const cuuint32_t box[] = {kLineBytes / 2, kBoxRows}, steps[] = {1, 1};
+  const CUresult made = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, buffer, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (made != CUDA_SUCCESS) throw std::runtime_error("cuTensorMapEncodeTiled");
+  return map;
+}
+
+__device__ std::uint64_t policy_of(PhaseOp op) {
   std::uint64_t policy = 0;
-  if (op == PhaseOp::read_evict_first)
+  if (op == PhaseOp::read_evict_first || op == PhaseOp::read_box_evict_first)
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  else if (op == PhaseOp::read_evict_last)
+  else if (op == PhaseOp::read_evict_last || op == PhaseOp::read_box_evict_last)
     asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+__device__ void load_box(std::uint32_t to, const CUtensorMap& map, int row, PhaseOp op, std::uint32_t barrier,
+                         int& turn) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(kChunkBytes));
+  if (op == PhaseOp::read_box)
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+            to),
+        "l"(&map), "r"(0), "r"(row), "r"(barrier)
+        : "memory");
   else
-    return __ldcg(at);
-  return load_hinted(at, policy);
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, "
+        "%3}], [%4], %5;" ::"r"(to),
+        "l"(&map), "r"(0), "r"(row), "r"(barrier), "l"(policy_of(op))
+        : "memory");
+  wait_for(barrier, turn);
+  turn ^= 1;
+}
+
+__device__ void store_box(const CUtensorMap& map, int row, std::uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(0),
+               "r"(row), "r"(from)
+               : "memory");
+  asm volatile("cp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+__device__ int4 load(const int4* at, PhaseOp op) {
+  return op == PhaseOp::read ? __ldcg(at) : load_hinted(at, policy_of(op));
 }
 
 __device__ int sum_of(int4 v) { return v.x + v.y + v.z + v.w; }
 
-__global__ void __launch_bounds__(kThreads, 1) probe_phases(PhaseList list, std::uint8_t* buffer, const SmPlace* sms,
-                                                            int sms_of_side0, unsigned* arrived, int* sink) {
+__global__ void __launch_bounds__(kThreads, 1)
+    probe_phases(PhaseList list, std::uint8_t* buffer, const SmPlace* sms, int sms_of_side0,
+                 const __grid_constant__ CUtensorMap map, unsigned* arrived, int* sink) {
   unsigned generation = 0;
   const int sm = static_cast<int>(sm_id());
   const int lane_chunk = static_cast<int>(threadIdx.x) / kThreadsAChunk;
   const int offset = static_cast<int>(threadIdx.x) % kThreadsAChunk * 16;
+  extern __shared__ __align__(1024) std::uint8_t smem[];
+  __shared__ std::uint64_t barriers[kChunksAStep];
+  const std::uint32_t staged = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem)) + lane_chunk * kChunkBytes;
+  const std::uint32_t barrier = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers)) + lane_chunk * 8;
+  int turn = 0;
+  if (offset == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barrier));
+  __syncthreads();
   int sum = 0;
   for (int p = 0; p < list.count; ++p) {
     const Phase& phase = list.phase[p];
@@ -82,8 +157,21 @@ __global__ void __launch_bounds__(kThreads, 1) probe_phases(PhaseList list, std:
         const int rank = (worker.rank + round * phase.rotate) % worker.of;
         for (std::int64_t c = static_cast<std::int64_t>(rank) * kChunksAStep + lane_chunk; c < chunks;
              c += static_cast<std::int64_t>(worker.of) * kChunksAStep) {
-          int4* at = reinterpret_cast<int4*>(address(phase, buffer, c, offset));
-          if (phase.op != PhaseOp::write) {
+          std::uint8_t* const byte = address(phase, buffer, c, offset);
+          int4* at = reinterpret_cast<int4*>(byte);
+          const int row = static_cast<int>((byte - buffer) / kLineBytes);
+          if (phase.op == PhaseOp::read_box || phase.op == PhaseOp::read_box_evict_first ||
+              phase.op == PhaseOp::read_box_evict_last) {
+            if (offset == 0) load_box(staged, map, row, phase.op, barrier, turn);
+          } else if (phase.op == PhaseOp::write_box) {
+            if (offset == 0) store_box(map, row, staged);
+          } else if (phase.op == PhaseOp::read_bulk) {
+            if (offset == 0) load_bulk(staged, byte, kChunkBytes, barrier, turn);
+          } else if (phase.op == PhaseOp::write_bulk) {
+            if (offset == 0) store_bulk(byte, staged, kChunkBytes);
+          } else if (phase.op == PhaseOp::write_bulk_lines) {
+            if (offset % kLineBytes == 0) store_bulk(byte, staged + offset, kLineBytes);
+          } else if (phase.op != PhaseOp::write) {
             sum += sum_of(load(at, phase.op));
           } else {
             __stcg(at, make_int4(round, p, static_cast<int>(c), offset));
@@ -150,8 +238,8 @@ void run_phases(const std::vector<Phase>& phases, std::uint8_t* buffer, const st
   const DeviceArray<unsigned> arrived(1);
   const DeviceArray<int> sink(1);
   check(cudaFuncSetAttribute(probe_phases, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
-  probe_phases<<<static_cast<unsigned>(sms.size()), kThreads, kSmemOneCtaAnSm>>>(list, buffer, places.data(), side0,
-                                                                                 arrived.data(), sink.data());
+  probe_phases<<<static_cast<unsigned>(sms.size()), kThreads, kSmemOneCtaAnSm>>>(
+      list, buffer, places.data(), side0, map_of(buffer, kMappedBytes / kLineBytes), arrived.data(), sink.data());
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());
 }

@@ -1,5 +1,6 @@
 // A kernel made of phases: every SM writes, reads or waits, with a grid barrier after each round, so that traffic can
-// be attributed. Reads and writes move 16 bytes a thread and bypass L1.
+// be attributed. Reads and writes move 16 bytes a thread and bypass L1; bulk ones move a chunk or a line, and boxes a
+// chunk of 32 rows of 128 bytes of a tensor, by TMA.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,20 @@
 
 namespace attest::hardware {
 
-enum class PhaseOp { read, read_evict_first, read_evict_last, write, spin };
+enum class PhaseOp {
+  read,
+  read_evict_first,
+  read_evict_last,
+  read_bulk,
+  read_box,
+  read_box_evict_first,
+  read_box_evict_last,
+  write,
+  write_bulk,
+  write_bulk_lines,
+  write_box,
+  spin
+};
 
 /// Who moves what: the chunks dealt out to all SMs once, to the SMs of each side (so both sides read everything), or to
 /// one side alone.

@@ -4,16 +4,17 @@ namespace attest {
 namespace {
 
 // Off the function's machine code on compute capability 9.0: instructions, how long control words have a warp stall at
-// them, and what it waits for loads from L1 and conversions (simulator/measured/copy_paths.csv). Its five
-// kernels agree within 2 instructions and 2 cycles, in the call within 30 and 340: their mean.
-constexpr CopyTime call{235, 778}, pass_over_rows{15, 40}, past_the_end{-8, -40};
+// them, what it waits for loads from L1 and conversions, and what it takes to jump (simulator/measured/copy_paths.csv).
+// Its five kernels agree within 2 instructions and 2 cycles a granule; in the call within 22 and 52, but for those of
+// several warps and two slots, which hold its arguments in uniform registers and wait for these.
+constexpr CopyTime call{230, 657}, call_of_slots{246, 1060}, pass_over_rows{15, 45}, past_the_end{-8, -40};
 
 CopyTime operator*(double n, CopyTime t) { return {n * t.instructions, n * t.cycles}; }
 CopyTime operator+(CopyTime a, CopyTime b) { return {a.instructions + b.instructions, a.cycles + b.cycles}; }
 
 CopyTime granule(int bytes, bool page, bool packed) {
-  const CopyTime of_row = bytes == 2 ? CopyTime{44, 201} : bytes == 4 ? CopyTime{43, 190} : CopyTime{41, 172};
-  constexpr CopyTime wide{38, 150}, lookup{34, 192}, division{36, 183};
+  const CopyTime of_row = bytes == 2 ? CopyTime{44, 246} : bytes == 4 ? CopyTime{43, 226} : CopyTime{41, 208};
+  constexpr CopyTime wide{38, 181}, lookup{34, 193}, division{36, 197};
   return (bytes == 16 ? wide : of_row) + (page ? 1.0 : 0.0) * lookup + (packed ? 1.0 : 0.0) * division;
 }
 
@@ -32,7 +33,8 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   const int passes = (plan.rows(x) + plan.copy_rows(x) - 1) / plan.copy_rows(x);
   // 2 bytes go through registers, and each waits for the one before
   const CopyTime arrives{0, bytes == 2 ? device.l2_latency_cycles : 0};
-  return device.copy_time_scale * (call + passes * rows) + passes * present * arrives;
+  const CopyTime of_call = plan.num_warps > 1 && plan.stages > 1 ? call_of_slots : call;
+  return device.copy_time_scale * (of_call + passes * rows) + passes * present * arrives;
 }
 
 }  // namespace attest

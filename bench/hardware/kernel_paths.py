@@ -22,6 +22,8 @@ PARTS = {"softcap": r"MUFU.TANH", "alibi": r"I2FP", "bias": r"LDG\."}
 class Kernel(copy_paths.Kernel):
     """Its loops over key tiles instead of those of the copies' function."""
 
+    jump = meeting = 0  # code beyond the nearest cache, whose jumps are counted
+
     def __init__(self, code: Code) -> None:
         self.code = code
         self.find_targets()

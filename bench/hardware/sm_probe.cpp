@@ -37,6 +37,12 @@ void print_fetch(std::ostream& rows) {
     rows << r.instructions << ',' << r.skips << ',' << r.warps_a_scheduler << ',' << r.apart << ',' << r.cycles << '\n';
 }
 
+void print_jumps(std::ostream& rows) {
+  for (const JumpTime& r : measure_jumps())
+    rows << r.block << ',' << r.skipped << ',' << r.blocks << ',' << r.warps_a_scheduler << ',' << r.straight << ','
+         << r.uniform << ',' << r.reconverging << '\n';
+}
+
 void print_wgmma(std::ostream& rows) {
   for (const ProductsTime& r : measure_wgmma())
     rows << r.columns << ',' << r.a << ',' << r.warpgroups << ',' << r.products << ',' << r.cycles << '\n';
@@ -81,6 +87,7 @@ const Experiment experiments[] = {
     {"beside", "kind,products,cycles,products_cycles", print_beside_products},
     {"beside_mma", "kind,products,alone,beside,of_product", print_beside_mma},
     {"fetch", "instructions,skips,warps_a_scheduler,apart,cycles", print_fetch},
+    {"jumps", "block,skipped,blocks,warps_a_scheduler,straight,uniform,reconverging", print_jumps},
     {"wgmma", "columns,a,warpgroups,products,cycles", print_wgmma},
     {"step", "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,cycles", measure_steps},
     {"step_moments",

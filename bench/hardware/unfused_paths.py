@@ -18,7 +18,8 @@ from copy_paths import operation, read
 
 ALU = {"ISETP", "FSETP", "PLOP3", "LOP3", "SHF", "LEA", "PRMT", "VIADD", "IADD3", "FMNMX", "SEL", "FSEL", "F2FP", "IABS", "I2FP"}
 FMA = {"FFMA", "FMUL", "FADD", "IMAD"}
-COPY = [r"LDG.E.128", r"STS.128"]
+COPY = [r"LEA R\d+, P\d", r"LDG.E.128", r"STS.128"]  # of a row that exists
+SEEN = r"SEL R\d+, RZ, 0x1"  # a key that no mask takes away
 
 
 class Kernel(copy_paths.Kernel):
@@ -50,7 +51,7 @@ class Kernel(copy_paths.Kernel):
         return f"{len(way)},{sum(n in ALU for n in names)},{sum(n in FMA for n in names)},{round(alone[0])},{waits}"
 
 
-def product(k: Kernel) -> dict[str, tuple[int, int, list[str]]]:
+def product(k: Kernel, result: list[str]) -> dict[str, tuple[int, int, list[str]]]:
     step, *_ = k.holding("HMMA", "BAR")
     copies = [x for x in k.holding(*COPY) if step[0] <= x[0] and x[1] < step[1]][:2]
     results = k.holding("LDL", "STG")[0]
@@ -58,13 +59,16 @@ def product(k: Kernel) -> dict[str, tuple[int, int, list[str]]]:
     return {"start": (0, step[0] - 1, []), "step": (*step, COPY * 2 + ["HMMA"] * k.count(step, "HMMA")),
             **{f"copy {operand}": (*x, COPY) for operand, x in zip("AB", sorted(copies))},
             "between": (step[1] + 1, results[0] - 1, []),
-            "results": (*results, ["STG"] * k.count(results, "STG")), "turn": (*turn, ["STG"] * k.count(turn, "STG"))}
+            "results": (*results, result * k.count(results, "STG")), "turn": (*turn, result * k.count(turn, "STG"))}
 
 
 def softmax(k: Kernel) -> dict[str, tuple[int, int, list[str]]]:
     first, last = sorted(k.holding(r"LDG.E.128"))[:2]
-    return {"start": (0, first[0] - 1, []), "maximum": (*first, [r"LDG.E.128"] + ["FMNMX"] * 8),
-            "exponentials": (*last, [r"LDG.E.128"] + [r"MUFU.EX2"] * 8 + [r"STG.E.128"])}
+    end = next(i for i in range(last[1], len(k.code)) if "EXIT" in k.code[i][1] and "@" not in k.code[i][1])
+    return {"start": (0, first[0] - 1, []), "maximum": (*first, [r"LDG.E.128"] + [SEEN, "FMNMX"] * 8),
+            "between": (first[1] + 1, last[0] - 1, ["SHFL"] * 5),
+            "exponentials": (*last, [r"LDG.E.128"] + [SEEN, r"MUFU.EX2"] * 8 + [r"STG.E.128"]),
+            "end": (last[1] + 1, end, ["SHFL"] * 5 + ["STG", "FSEL", "STG"])}
 
 
 def main() -> int:
@@ -74,7 +78,9 @@ def main() -> int:
         if kernel is None:
             continue
         k = Kernel(code)
-        for part, (first, last, through) in (softmax if kernel == "softmax" else product)(k).items():
+        # O is divided by its row's sum
+        parts = softmax(k) if kernel == "softmax" else product(k, ["MUFU.RCP"] * (kernel == "output") + ["STG"])
+        for part, (first, last, through) in parts.items():
             print(kernel, f'"{part}"', k.line(first, last, through), sep=",")
     return 0
 

@@ -56,7 +56,71 @@ void measure(std::vector<FetchRate>& rows) {
     }
 }
 
+enum class Jump { none, uniform, reconverging };
+
+// A loop of `Blocks` times `Block` fma; after each a branch is taken over `Skipped` more, uniform or one that the warp
+// meets again behind.
+template <int Block, int Skipped, int Blocks, Jump Kind>
+__global__ void __launch_bounds__(512, 1)
+    probe_jumps(float* sink, const float* start, int rounds, bool never, int no_lane, long long* cycles) {
+  float x[kChains];
+  const float a = start[0], b = start[1];
+  for (float& y : x) y = start[2] + static_cast<float>(threadIdx.x);
+  const auto fma = [&](int i) { asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x[i % kChains]) : "f"(a), "f"(b)); };
+  __syncthreads();
+  long long began = 0;
+#pragma unroll 1
+  for (int round = 0; round <= rounds; ++round) {
+    if (round == 1) began = clock64();
+#pragma unroll
+    for (int k = 0; k < Blocks; ++k) {
+#pragma unroll
+      for (int i = 0; i < Block; ++i) fma(i);
+      if (Kind == Jump::uniform ? never : Kind == Jump::reconverging && static_cast<int>(threadIdx.x) == no_lane + k) {
+#pragma unroll
+        for (int i = 0; i < Skipped; ++i) fma(i);
+      }
+    }
+  }
+  const long long ended = clock64();
+  float all = 0;
+  for (const float y : x) all += y;
+  sink[threadIdx.x] = all;
+  if (threadIdx.x % 128 == 0) cycles[threadIdx.x / 128] = ended - began;
+}
+
+template <int Block, int Skipped, int Blocks, Jump Kind>
+double cycles_of_turn(int warps) {
+  const DeviceArray<float> sink(512), start(std::vector<float>{1.0F, 0.0F, 0.5F, 0.0F});
+  const DeviceArray<long long> cycles(4);
+  constexpr int rounds = 2000;
+  return longest_of_five(cycles, warps,
+                         [&] {
+                           probe_jumps<Block, Skipped, Blocks, Kind>
+                               <<<1, 128 * warps>>>(sink.data(), start.data(), rounds, false, 1 << 20, cycles.data());
+                         }) /
+         rounds;
+}
+
+template <int Block, int Skipped, int Blocks>
+void measure_jumps_over(std::vector<JumpTime>& rows) {
+  for (const int warps : {1, 2, 4})
+    rows.push_back({Block, Skipped, Blocks, warps, cycles_of_turn<Block, Skipped, Blocks, Jump::none>(warps),
+                    cycles_of_turn<Block, Skipped, Blocks, Jump::uniform>(warps),
+                    cycles_of_turn<Block, Skipped, Blocks, Jump::reconverging>(warps)});
+}
+
 }  // namespace
+
+std::vector<JumpTime> measure_jumps() {
+  std::vector<JumpTime> rows;
+  measure_jumps_over<8, 16, 1>(rows), measure_jumps_over<8, 16, 2>(rows), measure_jumps_over<8, 16, 4>(rows);
+  measure_jumps_over<8, 16, 8>(rows), measure_jumps_over<8, 16, 16>(rows), measure_jumps_over<8, 16, 64>(rows);
+  measure_jumps_over<16, 16, 4>(rows), measure_jumps_over<32, 16, 4>(rows), measure_jumps_over<64, 16, 4>(rows);
+  measure_jumps_over<8, 32, 4>(rows), measure_jumps_over<8, 64, 4>(rows), measure_jumps_over<8, 128, 4>(rows);
+  measure_jumps_over<16, 32, 32>(rows), measure_jumps_over<32, 32, 64>(rows);
+  return rows;
+}
 
 std::vector<FetchRate> measure_fetch() {
   std::vector<FetchRate> rows;

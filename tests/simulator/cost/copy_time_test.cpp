@@ -27,9 +27,10 @@ std::map<std::string, std::map<std::string, CopyTime>> parts() {
   return all;
 }
 
-KernelPlan copying(int bytes) {
+KernelPlan copying(int bytes, int slots = 2) {
   KernelPlan plan = with_words_of(sm80_plan(Sm80Tile::d128),
                                   Sm80Kind::general);  // 64 rows of 128 columns by 128 threads, 8 rows a pass
+  plan.stages = slots;
   plan.copy_bytes_q = plan.copy_bytes_k = plan.copy_bytes_v = bytes;
   return plan;
 }
@@ -47,20 +48,23 @@ TEST(CopyTime, IsTheMachineCodeOfTheFunction) {
         const double past = absent == 0 ? 0 : absent * part.at(granule + ", past the end").*x;
         return part.at(call).*x + 8 * (part.at("pass").*x + row + past);
       };
-      // the model has one call for five kernels whose calls differ
+      // the model has one call for kernels whose calls differ
       EXPECT_NEAR(time.instructions / sum(&CopyTime::instructions), 1, 0.05);
-      EXPECT_NEAR((time.cycles - arrives) / sum(&CopyTime::cycles), 1, 0.11);
+      EXPECT_NEAR((time.cycles - arrives) / sum(&CopyTime::cycles), 1, 0.035);
     };
-    KernelPlan narrow = copying(8);
+    const bool several_warps_and_slots =
+        kernel.find("Sm80TileE0") != std::string::npos || kernel.find("Sm80TileE2") != std::string::npos;
+    const int slots = several_warps_and_slots ? 2 : 1;
+    KernelPlan narrow = copying(8, slots);
     expect(copy_time(narrow, device, Operand::k, false), "call", "8 bytes", 2, 0);
     narrow.headdim_v = 60;
     expect(copy_time(narrow, device, Operand::v, false), "call", "8 bytes", 1, 1);
-    expect(copy_time(copying(4), device, Operand::k, false), "call", "4 bytes", 4, 0);
-    narrow = copying(2);
+    expect(copy_time(copying(4, slots), device, Operand::k, false), "call", "4 bytes", 4, 0);
+    narrow = copying(2, slots);
     narrow.headdim = 65;
     expect(copy_time(narrow, device, Operand::k, false), "call", "2 bytes", 5, 3, 8 * 5 * device.l2_latency_cycles);
-    expect(copy_time(copying(16), device, Operand::v, true), "call, pages", "16 bytes of a page", 1, 0);
-    KernelPlan packed = copying(16);
+    expect(copy_time(copying(16, slots), device, Operand::v, true), "call, pages", "16 bytes of a page", 1, 0);
+    KernelPlan packed = copying(16, slots);
     packed.packed_heads = 4;
     packed.tile_m = 64;
     expect(copy_time(packed, device, Operand::q, false), "call, Q", "16 bytes of packed heads", 1, 0);

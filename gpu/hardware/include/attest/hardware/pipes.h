@@ -45,6 +45,14 @@ struct FetchRate {
 };
 std::vector<FetchRate> measure_fetch();
 
+/// Cycles of a turn of a loop of `blocks` times `block` fma on so many warps of each scheduler: without jumps, with one
+/// taken over `skipped` instructions after each block, and with one behind which a warp's lanes meet again.
+struct JumpTime {
+  int block = 0, skipped = 0, blocks = 0, warps_a_scheduler = 0;
+  double straight = 0, uniform = 0, reconverging = 0;
+};
+std::vector<JumpTime> measure_jumps();
+
 /// Cycles from the first's issue to the end of `products` wgmma in a row, 64 x `columns` x 16. For 9.0.
 struct ProductsTime {
   int columns = 0;

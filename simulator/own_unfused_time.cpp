@@ -25,17 +25,17 @@ constexpr Part operator+(Part a, Part b) {
 // simulator/measured/unfused_paths.csv, whole tiles of 16-bit elements without masks. A slice of 128 x 32 is two turns
 // of a loop that copies, the results of a warp are two rounds of four turns of two; of each the longer one holds the
 // first.
-constexpr Part copies{68, 29, 12, 189, 2};  // of A and of B, a turn each
-constexpr Part scores_once = Part{202, 62, 59, 651, 0} + Part{80, 29, 12, 154, 0} +
-                             2 * (Part{441, 150, 142, 1369, 4} + 4 * Part{85, 33, 31, 266, 0});
-constexpr Part scores_step = Part{247, 83, 32, 740, 2} + copies;
-constexpr Part output_once = Part{201, 64, 56, 634, 0} + Part{80, 28, 15, 147, 0} +
-                             2 * (Part{637, 212, 202, 2740, 4} + 4 * Part{132, 48, 47, 598, 0});
-constexpr Part output_step = Part{252, 66, 21, 837, 2} + copies;
-constexpr Part softmax_once{193, 77, 54, 741, 0};
-constexpr Part softmax_keys = Part{257, 152, 31, 1316, 1} + Part{320, 156, 81, 1674, 1};  // 256 of a row, read twice
+constexpr Part scores_once = Part{202, 62, 59, 655, 0} + Part{80, 29, 12, 154, 0} +
+                             2 * (Part{441, 150, 142, 1546, 4} + 4 * Part{85, 33, 31, 305, 0});
+constexpr Part scores_step = Part{304, 104, 62, 959, 2} + Part{58, 24, 20, 179, 1} + Part{67, 25, 22, 217, 1};
+constexpr Part output_once = Part{201, 64, 56, 639, 0} + Part{80, 28, 15, 147, 0} +
+                             2 * (Part{813, 212, 294, 4105, 4} + 4 * Part{176, 48, 70, 934, 0});
+constexpr Part output_step = Part{305, 86, 46, 1054, 2} + Part{54, 22, 16, 175, 1} + Part{66, 27, 19, 218, 1};
+constexpr Part softmax_once = Part{193, 77, 54, 777, 0} + Part{71, 26, 23, 171, 0} + Part{77, 24, 32, 256, 0};
+constexpr Part softmax_keys = Part{361, 240, 39, 1976, 1} + Part{424, 244, 89, 2334, 1};  // 256 of a row, read twice
 
 constexpr double depth_of_step = 32, keys_of_turn = 256, warps = 8;
+constexpr double turn_bytes = 16 * 32 * warps;  // that a CTA waits for at once
 
 /// `n` CTAs of 8 warps that each do `part` and beside it `tensor` and `exp` and `smem` cycles.
 void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const Part& part, StepDemand d,
@@ -46,7 +46,8 @@ void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const Part
   d.fma = part.fma * 32 * schedulers / device.fp32_fma_per_clock;
   const double of_dram = kernel.l2_read_bytes == 0 ? 0 : std::min(1.0, kernel.dram_read_bytes / kernel.l2_read_bytes);
   d.waits = std::max(0.0, part.cycles - part.instructions) +
-            part.waits * (device.l2_latency_cycles + of_dram * device.dram_latency_cycles);
+            part.waits * (device.l2_latency_cycles + of_dram * device.dram_latency_cycles +
+                          turn_bytes / l2_bytes_per_clock(device));
   KernelPlan plan;
   plan.num_warps = static_cast<int>(warps);
   const double of_sm = std::ceil(ctas / sms), together = std::min<double>(ctas_per_sm, of_sm);

@@ -79,6 +79,14 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
+/// The kernel that combines splits: a warp waits for its row's LSE, then for each split's weight and, with it, its O.
+double combine_cycles(const SimulationReport& r) {
+  if (r.plan.num_splits == 1) return 0;
+  const double seconds = r.device.launch_overhead_seconds + r.walk.partial_bytes / r.device.l2_bytes_per_second;
+  return seconds * r.device.sm_clock_hz + r.device.cta_launch_cycles +
+         (1 + 2.0 * r.plan.num_splits) * r.device.l2_latency_cycles;
+}
+
 }  // namespace
 
 std::optional<std::string> unpredicted(const Case& c) {
@@ -185,10 +193,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const BusyCycles busy = busy_cycles(r, demand);
   const double dram_cycles = busy.dram_bytes / dram_bytes_per_clock(device);
   const double l2_cycles = busy.l2_bytes / device.l2_bytes_per_second * device.sm_clock_hz;
-  // the kernel that combines splits waits for the first one, then for L2
-  const double combine_seconds =
-      plan.num_splits == 1 ? 0 : device.launch_overhead_seconds + r.walk.partial_bytes / device.l2_bytes_per_second;
-  r.cycles = combine_seconds * device.sm_clock_hz +
+  r.cycles = combine_cycles(r) +
              (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles + cycles_around_ctas(plan, device)) +
              std::max({r.walk.cycles, dram_cycles, l2_cycles});
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;

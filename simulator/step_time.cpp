@@ -101,6 +101,11 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     const CopyTime copies = copy_time(plan, device, x, parts.pages);
     d.issue += copies.instructions;
     d.waits += copies.cycles - copies.instructions;
+    if (plan.copy_kind != CopyKind::synchronous) continue;
+    // through registers: a load before each store, and the stores wait for the tile
+    const double bytes = plan.tile_bytes(x);
+    d.issue += unlisted_instructions * bytes / plan.num_warps / 512;
+    d.waits += device.l2_latency_cycles + bytes / l2_bytes_per_clock(device);
   }
   d.issue += score_code.instructions + masked * mask_code.instructions;
   d.waits += waits_of(score_code) + masked * waits_of(mask_code);

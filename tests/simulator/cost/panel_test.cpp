@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "attest/problem/file.h"
 #include "attest/simulator/comparison.h"
 #include "attest/simulator/unfused.h"
+#include "csv.h"
 
 namespace attest {
 namespace {
@@ -53,7 +55,7 @@ constexpr double any = 1e9;
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
     {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.998},
-    {"spill_load_bytes", 10, 10, 0.994}, {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 1.002},
+    {"spill_load_bytes", 10, 10, 0.994}, {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.996},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -70,7 +72,7 @@ constexpr const char *behind_p0 = "copies under @P0, which the counter does not 
                      *alibi = "under a causal mask ALiBi's near keys rescale O in tile after tile",
                      *its_loads = "loads that miss L1 are not in the model",
                      *narrow = "L1 serves some narrow copies of the SM's other CTA",
-                     *called = "warps that copy by a function slow each other by more than their instructions";
+                     *called = "copies by a function wait for code and for arguments that have left L1";
 
 constexpr Beyond beyond[] = {
     {"headdim", "smem_wavefronts", 8.2, 22.2, behind_p0},
@@ -110,16 +112,15 @@ constexpr Beyond beyond[] = {
     {"forced spill", "dram_read_bytes", 0, 0, its_loads},
     {"no skipping", "dram_read_bytes", 2.0, 4.9, "as long"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "cycles", 11.2, 31.2,
-     "shared memory's queue is 6 to 11% too long from 160 on; copies by a function 0.68"},
-    {"ragged", "cycles", 6.6, 20.3, "100 queries, whose one CTA an SM overlaps more than four demands do"},
-    {"decode", "cycles", 7.2, 16.2, "DRAM at a copy's rate; 1.79 GHz make 10% fewer cycles of it"},
-    {"split", "cycles", 14.9, 20.8, "combine() and partial waves"},
-    {"paged", "cycles", 14.1, 22.5, called},
-    {"layout", "cycles", 14.2, 28.0, called},
+    {"headdim", "cycles", 9.6, 23.0,
+     "shared memory's queue is 6 to 11% too long from 160 on; copies by a function 0.77"},
+    {"ragged", "cycles", 7.1, 20.3, "100 queries, whose one CTA an SM overlaps more than four demands do"},
+    {"decode", "cycles", 8.0, 10.9, "DRAM moves 0.79 to 0.93 of its rate there, a copy 0.89"},
+    {"split", "cycles", 12.1, 19.5, "DRAM as in decoding; partial O that has left L2; partial waves"},
+    {"paged", "cycles", 7.3, 15.3, called},
+    {"layout", "cycles", 9.6, 18.4, called},
     {"forced spill", "cycles", 0, 0, its_loads},
-    {"unfused", "cycles", 35.0, 39.9, "its kernels wait for more than their instructions say"},
-    {"synchronous", "cycles", 19.9, 22.2, "the instructions that store copies are not in the time"},
+    {"unfused", "cycles", 13.2, 19.9, "barriers, and sums that come back from beyond L1"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -191,8 +192,8 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   EXPECT_EQ(large, 3);
 }
 
-// Each of the twelve launches takes what its instructions say and about half of that more, whatever it does.
-TEST(Panel, UnfusedKernelsTakeAHalfMoreThanTheirInstructions) {
+// Softmax takes what its instructions say; products a fourth more.
+TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
   int launches = 0;
   for (const MeasuredCall& call : measured().calls) {
@@ -207,12 +208,33 @@ TEST(Panel, UnfusedKernelsTakeAHalfMoreThanTheirInstructions) {
                        100 * counted;
       std::printf("%-15s %9.0f of %9.0f cycles, %.3f, bound by %s; tensor pipe %6.0f of %6.0f\n",
                   std::string(step.name).c_str(), step.cycles, counted, ratio, step.bound.c_str(), tensor, active);
-      EXPECT_NEAR(ratio, 0.65, 0.075) << step.name << command_line(call.c);
+      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.785, active == 0 ? 0.055 : 0.09) << step.name << command_line(call.c);
       EXPECT_NEAR(tensor, active, 0.06 * active + 1) << step.name << command_line(call.c);
       ++launches;
     }
   }
   EXPECT_EQ(launches, 12);
+}
+
+// What a profiler counted of two of the calls, kernel by kernel. O of 64 columns is half a tile, where a warp's lanes
+// part as they copy V; the others are whole tiles and walk the one path.
+TEST(Panel, UnfusedKernelsExecuteWhatTheirPathsSay) {
+  const DeviceSpec h200 = load_device("h200");
+  std::ifstream in(ATTEST_MEASURED "/h200_stalls.csv");
+  int launches = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("unfused,")) continue;
+    const std::vector<std::string> cells = csv_cells(line);
+    const Problem p = case_from_json_text(cells[2]).problem;
+    const UnfusedKernel step = unfused_cost(p, h200, own_unfused(p)).steps[std::stoul(cells[3])];
+    const auto issue = std::find_if(step.utilisation.begin(), step.utilisation.end(),
+                                    [](const Utilisation& u) { return u.resource == "issue"; });
+    const double slots = step.cycles * 132 * 4, executed = std::stod(cells[5]);
+    const bool whole = step.name != "O = P V" || p.headdim_v % 128 == 0;
+    EXPECT_NEAR(issue->fraction * slots / executed, 1, whole ? 0.004 : 0.1) << step.name;
+    ++launches;
+  }
+  EXPECT_EQ(launches, 6);
 }
 
 }  // namespace

@@ -60,7 +60,8 @@ function drawFigures() {
 }
 
 const labels = new Map(figures.map(([key, label]) => [key, label])
-  .concat(unfusedFigures.map(([key, label]) => [`unfused.${key}`, label]), [["unfused.time_over_fused", "time over fused"]]));
+  .concat(unfusedFigures.map(([key, label]) => [`unfused.${key}`, label]), [["unfused.dirty_bytes_left", "unfused left in L2"],
+    ["unfused.sm_write_bytes", named("unfused SMs to L2", "unfused cores to L2")], ["unfused.time_over_fused", "unfused time over fused"]]));
 const changeOf = (from, to) => (to === null ? 0 : to === from ? 0 : Math.abs((to - from) / from));  // from 0 it is infinite
 const signed = (from, to) => {
   if (to === null) return "refused";
@@ -74,12 +75,12 @@ function drawEstimates() {
   const h = predict.hangs_on, count = `${predict.estimated_fields} of the ${data.device.fields.length} fields of the device are estimates`;
   say("estimates", h === null ? `${count}; attest predict --sensitivity says which figures move with which.`
     : h.length === 0 ? `${count}; halved or doubled, none moves a figure by more than 1%.`
-    : `${count}. Each was halved and doubled, and the case predicted again with the same plan: these move figures by more than 1%, by so much where halved \u2026 doubled, the one that moves most first.`);
+    : `${count}. Each was halved and doubled, and the case predicted again with the same plan (of a list, every second entry): these move figures by more than 1%, by so much where halved \u2026 doubled, the one that moves most first.`);
   const tables = section("estimates").selectAll("table");
   if (h !== null && h.length > 0)
-    table(d3.select(tables[0][0]), [["moves up to", "number"], ["field", "name"], ["figures that move, halved \u2026 doubled"], ["where it comes from", "formula"]],
-      h.map((x) => [shownLargest(x), x.field,
-        x.figures.map((f) => `${labels.get(f.name) || f.name} ${signed(f.value, f.halved)}\u00a0\u2026\u00a0${signed(f.value, f.doubled)}`)
+    table(d3.select(tables[0][0]), [["field", "name"], ["moves up to", "number"], ["figures that move, halved \u2026 doubled"], ["where it comes from", "formula"]],
+      h.map((x) => [x.field, shownLargest(x),
+        x.figures.map((f) => `${labels.get(f.name) || f.name} ${signed(f.value, f.halved)} \u2026 ${signed(f.value, f.doubled)}`.replace(/ /g, "\u00a0"))
           .concat(x.halved_refused ? `halved it is refused: ${x.halved_refused}` : [], x.doubled_refused ? `doubled it is refused: ${x.doubled_refused}` : []).join("; "),
         x.why]));
   table(d3.select(tables[0][1]), [["field", "name"], ["kind"], ["where it comes from", "formula"]],

@@ -47,7 +47,7 @@
         misplaced: [].concat(...[...s.querySelectorAll("svg")].map(misplaced)),
         // marks of charts that do not say on hover how their figure is made
         untold: [...s.querySelectorAll("svg title")].filter((t) => t.parentNode.tagName !== "text" && !/\n= ./.test(t.textContent)).map((t) => t.textContent),
-        changes: s.textContent.match(/(refused|from 0|[+\u2212]?[\d.]+%)\u00a0\u2026\u00a0(refused|from 0|[+\u2212]?[\d.]+%)/g) || [],
+        changes: s.textContent.match(/(refused|from\u00a00|[+\u2212]?[\d.]+%)\u00a0\u2026\u00a0(refused|from\u00a00|[+\u2212]?[\d.]+%)/g) || [],
         kernels: s.textContent.match(/\d+ kernels?/g) || [],
         unreadable: /NaN|undefined|Infinity|\[object/.test(s.textContent),
       };

@@ -85,6 +85,10 @@ TEST(KernelCode, TakesIssueSlotsAndWaits) {
   const CodeTime code = code_of_scores(plan);
   EXPECT_NEAR(alibi.issue - plain.issue, code.instructions, 1e-9);
   EXPECT_NEAR(alibi.waits - plain.waits, waits_of(code), 1e-9);
+  DeviceSpec slow = device;
+  slow.kernel_code_scale = 3;
+  const double masked = code_of_masks(plan, false).instructions / 4;  // of one key tile in four
+  EXPECT_NEAR(step_demand(plan, slow, counts, 0).issue - alibi.issue, 2 * (code.instructions + masked), 1e-9);
   const StepDemand segments = step_demand(plan, device, counts, 0, {false, true});
   const CodeTime simple = code_of_masks(plan, false), of_segments = code_of_masks(plan, true);
   EXPECT_NEAR(segments.issue - alibi.issue, (of_segments.instructions - simple.instructions) / 4, 1e-9);

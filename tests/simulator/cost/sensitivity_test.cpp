@@ -192,9 +192,26 @@ TEST(SensitivityReport, SaysWhatMovesMostFirstAndWhatIsRefused) {
   ASSERT_NE(smem, hangs_on.end());
   EXPECT_THAT((*smem)["halved_refused"].get<std::string>(), StartsWith("tile_m: "));
   EXPECT_THAT((*smem)["doubled_refused"].get<std::string>(), HasSubstr("must not exceed smem_bytes_per_sm = 28672"));
+  const auto clock =
+      std::find_if(hangs_on.begin(), hangs_on.end(), [](auto& e) { return e["field"] == "sm_clock_hz"; });
+  for (const Json& f : clock->at("figures")) {
+    if (f["name"] != "time_us") continue;
+    EXPECT_GT(f["halved"], f["value"]);
+    EXPECT_LT(f["doubled"], f["value"]);
+  }
   const std::string table = to_table(report);
   EXPECT_THAT(table, HasSubstr("halved / doubled, these move figures by more than 1%:"));
   EXPECT_THAT(table, testing::ContainsRegex("\n  sm_clock_hz +.*time_us \\+[0-9]+% / -[0-9]+%"));
+}
+
+// What was read in the call before stays read where a field is moved.
+TEST(SensitivityReport, AWarmAnswerIsHeldAgainstWarmOnes) {
+  const SimulationReport cold = predicted(rows[7], load_device("h200"));
+  TileWalkOptions effort;
+  effort.warm = true;
+  const SimulationReport warm = simulate(cold.c, cold.plan, cold.device, cold.plan_name, effort);
+  ASSERT_LT(warm.dram_read_bytes, cold.dram_read_bytes);
+  for (const Estimate& e : estimates_behind(warm)) EXPECT_NE(e.field, "smem_latency_cycles");  // which nothing reads
 }
 
 }  // namespace

@@ -133,13 +133,36 @@ void bulk_move(const Bench& bench) {
         }
 }
 
+// Parts of lines, half of them homed on the side that moves them: what crosses, and whether the rest of a line that
+// follows later crosses again.
+void parts_of_lines(const Bench& bench) {
+  for (const PhaseOp op : {PhaseOp::read, PhaseOp::write})
+    for (const int row_bytes : {128, 96, 64, 32})
+      for (const bool rest : {false, true})
+        for (const int lines : {8, 16}) {
+          bench.row(op == PhaseOp::read ? "read" : "write", row_bytes, rest ? "then_the_rest" : "alone", lines);
+          const auto phase = [&](int from, int to) {
+            return Phase{.op = op,
+                         .workers = Workers::side0,
+                         .bytes = lines * kMiB * (to - from) / 128,
+                         .base = from,
+                         .row_bytes = to - from,
+                         .row_stride = 128};
+          };
+          std::vector<Phase> phases = {phase(0, row_bytes)};
+          if (rest && row_bytes < 128) phases.push_back(phase(row_bytes, 128));
+          run_phases(phases, bench.buffer, bench.sms);
+        }
+}
+
 }  // namespace
 
 std::vector<Experiment> displace_experiments() {
   return {{"displaced_read", "between,resident_mib,mib,rounds", displaced_read},
           {"home_read", "ranges,mib,begins,rounds", home_read},
           {"hinted_read", "who,hint,mib,rounds", hinted_read},
-          {"bulk_move", "who,how,mib,rounds", bulk_move}};
+          {"bulk_move", "who,how,mib,rounds", bulk_move},
+          {"parts_of_lines", "op,row_bytes,rest,mib_of_lines", parts_of_lines}};
 }
 
 }  // namespace attest::hardware

@@ -83,7 +83,7 @@ CUtensorMap map_of(std::uint8_t* buffer, std::int64_t rows) {
   const cuuint32_t box[] = {kLineBytes / 2, kBoxRows}, steps[] = {1, 1};
   const CUresult made = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
       &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, buffer, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (made != CUDA_SUCCESS) throw std::runtime_error("cuTensorMapEncodeTiled");
   return map;
 }

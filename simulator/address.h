@@ -95,10 +95,8 @@ class LineSampler {
         const std::int32_t set = sampled_[std::size_t{slice} * indices_ + region.index];
         const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
         const std::int64_t sectors = (end + sector_bytes - 1) / sector_bytes - begin / sector_bytes;
-        const int halves =
-            (begin % line_bytes < line_bytes / 2 ? 1 : 0) | ((end - 1) % line_bytes < line_bytes / 2 ? 0 : 2);
         f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
-                     home(line), static_cast<std::uint8_t>(sectors & 15), static_cast<std::uint8_t>(halves & 15)});
+                     home(line), static_cast<std::uint8_t>(sectors)});
       }
     }
   }

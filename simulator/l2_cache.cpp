@@ -44,19 +44,7 @@ void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t sectors) {
   if (std::popcount(ways) > dirty_ways_) clean(set, oldest(set, ways));
 }
 
-void L2Cache::hold(std::uint32_t* set, int way, const CachedLine& line) const {
-  word(set, lower) |= (line.halves & 1u) << way;
-  word(set, upper) |= (line.halves >> 1 & 1u) << way;
-}
-
-void L2Cache::fill(std::uint32_t* set, const CachedLine& line, bool evict_first) {
-  const int way = find(set, line.tag);
-  if (way < 0) return insert(set, line, 0, evict_first);
-  touch(set, way);
-  hold(set, way, line);
-}
-
-void L2Cache::insert(std::uint32_t* set, const CachedLine& line, std::uint8_t dirty_sectors, bool evict_first) {
+void L2Cache::insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first) {
   const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1, to_go = word(set, first_to_go);
   int way = 0;
   if (word(set, used) != all) {
@@ -71,9 +59,7 @@ void L2Cache::insert(std::uint32_t* set, const CachedLine& line, std::uint8_t di
   if ((word(set, dirty) & bit) != 0) clean(set, way);
   word(set, used) |= bit;
   word(set, first_to_go) = evict_first ? to_go | bit : to_go & ~bit;
-  word(set, lower) &= ~bit, word(set, upper) &= ~bit;
-  set[way] = line.tag;
-  hold(set, way, line);
+  set[way] = tag;
   touch(set, way);
   if (dirty_sectors != 0) make_dirty(set, way, dirty_sectors);
 }
@@ -81,17 +67,16 @@ void L2Cache::insert(std::uint32_t* set, const CachedLine& line, std::uint8_t di
 L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, const CachedLine& line, int side, bool evict_first) {
   Outcome outcome = Outcome::miss;
   if (partitions_ > 1 && side != line.home) {
-    const int copy = find(near_set, line.tag);
-    crossed_sectors_ += 2 * std::popcount(copy < 0 ? line.halves : lacks(near_set, copy, line));
+    crossed_sectors_ += line.sectors;
     std::uint32_t* const home_set = set(line.home, line.set);
-    if (const int way = find(home_set, line.tag); way >= 0 && lacks(home_set, way, line) == 0) {
+    if (const int way = find(home_set, line.tag); way >= 0) {
       touch(home_set, way);
       outcome = Outcome::far_hit;
     } else {
-      fill(home_set, line, evict_first);
+      insert(home_set, line.tag, 0, evict_first);
     }
   }
-  fill(near_set, line, evict_first);
+  insert(near_set, line.tag, 0, evict_first);
   return outcome;
 }
 
@@ -99,10 +84,9 @@ void L2Cache::write(const CachedLine& line, int side) {
   std::uint32_t* const home_set = set(line.home, line.set);
   if (const int way = find(home_set, line.tag); way >= 0) {
     touch(home_set, way);
-    hold(home_set, way, line);
     make_dirty(home_set, way, line.sectors);
   } else {
-    insert(home_set, line, line.sectors, false);
+    insert(home_set, line.tag, line.sectors, false);
   }
   if (partitions_ == 1) return;
   std::uint32_t* const other_set = set(1 - line.home, line.set);
@@ -114,7 +98,10 @@ void L2Cache::write(const CachedLine& line, int side) {
     return;
   }
   crossed_sectors_ += line.sectors;
-  fill(other_set, line, false);
+  if (copy >= 0)
+    touch(other_set, copy);
+  else
+    insert(other_set, line.tag, 0, false);
 }
 
 std::int64_t L2Cache::dirty_sectors() const {

@@ -8,7 +8,7 @@ namespace {
 using Outcome = L2Cache::Outcome;
 
 CachedLine line(std::uint32_t tag, int home = 0, int set = 0) {
-  return {tag, static_cast<std::uint16_t>(set), static_cast<std::uint8_t>(home), 4, both_halves};
+  return {tag, static_cast<std::uint16_t>(set), static_cast<std::uint8_t>(home), 4};
 }
 
 TEST(L2Cache, HoldsItsWaysAndNoMore) {
@@ -120,32 +120,13 @@ TEST(L2Cache, WhatLivesOnTheOtherSideCrosses) {
   EXPECT_EQ(cache.crossed_sectors(), 4);
   cache.read(line(1, 0), 1);
   EXPECT_EQ(cache.crossed_sectors(), 4) << "a copy is near now";
-  cache.read({9, 0, 0, 1, 1}, 1);
-  EXPECT_EQ(cache.crossed_sectors(), 6) << "a sector's half of a line from DRAM of the other side";
+  cache.read({9, 0, 0, 1}, 1);
+  EXPECT_EQ(cache.crossed_sectors(), 5) << "a sector from DRAM of the other side";
   cache.write(line(2, 0), 0);
-  EXPECT_EQ(cache.crossed_sectors(), 6);
+  EXPECT_EQ(cache.crossed_sectors(), 5);
   cache.write(line(2, 0), 1);
   cache.write(line(2, 0), 1);
-  EXPECT_EQ(cache.crossed_sectors(), 14) << "each write, though a copy is near";
-}
-
-// parts_of_lines: a read brings 64 bytes, and the rest of a line only when it is asked for.
-TEST(L2Cache, ReadsBringHalvesOfLines) {
-  L2Cache cache(2, 1, 4, 4);
-  const CachedLine lower{1, 0, 0, 1, 1}, upper{1, 0, 0, 2, 2};
-  EXPECT_EQ(cache.read(lower, 1), Outcome::miss);
-  EXPECT_EQ(cache.read(lower, 1), Outcome::near_hit);
-  EXPECT_EQ(cache.read(upper, 1), Outcome::miss);
-  EXPECT_EQ(cache.crossed_sectors(), 4);
-  EXPECT_EQ(cache.read(line(1), 1), Outcome::near_hit) << "both are there";
-  EXPECT_EQ(cache.read(line(1), 0), Outcome::near_hit) << "and at home";
-  cache.read({2, 0, 0, 2, 1}, 1);
-  EXPECT_EQ(cache.read(line(2), 0), Outcome::miss);
-  EXPECT_EQ(cache.read(line(2), 1), Outcome::far_hit) << "home has both";
-  EXPECT_EQ(cache.crossed_sectors(), 8) << "each half once";
-  for (std::uint32_t t = 3; t < 7; ++t) cache.read(line(t, 1), 1);
-  EXPECT_EQ(cache.read(lower, 1), Outcome::far_hit);
-  EXPECT_EQ(cache.read(upper, 1), Outcome::far_hit) << "what was held before is forgotten with the line";
+  EXPECT_EQ(cache.crossed_sectors(), 13) << "each write, though a copy is near";
 }
 
 }  // namespace

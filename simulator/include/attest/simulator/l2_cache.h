@@ -21,11 +21,9 @@ namespace attest {
 struct CachedLine {
   std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
   std::uint16_t set;
-  std::uint8_t home;         // partition whose DRAM holds it
-  std::uint8_t sectors : 4;  // 32-byte sectors of it that the access wants, 1 to 4
-  std::uint8_t halves : 4;   // and the 64-byte halves that these are in, a bit each: what a read fetches
+  std::uint8_t home;     // partition whose DRAM holds it
+  std::uint8_t sectors;  // 32-byte sectors of it that the access wants, 1 to 4
 };
-inline constexpr std::uint8_t both_halves = 3;
 
 class L2Cache {
  public:
@@ -40,7 +38,7 @@ class L2Cache {
   Outcome read(const CachedLine& line, int side, bool evict_first = false) {
     std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
     const int way = find(near_set, line.tag);
-    if (way < 0 || lacks(near_set, way, line)) return read_beyond(near_set, line, side, evict_first);
+    if (way < 0) return read_beyond(near_set, line, side, evict_first);
     touch(near_set, way);
     return Outcome::near_hit;
   }
@@ -48,15 +46,14 @@ class L2Cache {
   void write(const CachedLine& line, int side);
 
   std::int64_t written_back_sectors() const { return written_back_sectors_; }
-  /// Between the partitions: halves of lines that are read beyond the near one and live on the other side, and what is
-  /// written there.
+  /// Between the partitions: what is read beyond the near one that lives on the other side, and what is written there.
   std::int64_t crossed_sectors() const { return crossed_sectors_; }
   std::int64_t dirty_sectors() const;
 
  private:
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
-  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty, and each half of its line.
-  enum Word : std::size_t { clock, used, first_to_go, dirty, lower, upper, num_words };
+  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty.
+  enum Word : std::size_t { clock, used, first_to_go, dirty, num_words };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
   std::uint32_t* set(int partition, int index) {
@@ -81,23 +78,15 @@ class L2Cache {
     hits &= set[2 * padded_ways_ + used];
     return hits == 0 ? -1 : std::countr_zero(hits);
   }
-  /// The halves of a line that a way of it does not hold.
-  std::uint8_t lacks(std::uint32_t* set, int way, const CachedLine& line) const {
-    const std::uint32_t held = (word(set, lower) >> way & 1) | (word(set, upper) >> way & 1) << 1;
-    return static_cast<std::uint8_t>(line.halves & ~held);
-  }
   void touch(std::uint32_t* set, int way) const {
     // 27 bits of a set's clock are more than any walk's accesses to one set
     ages(set)[way] = ++word(set, clock) << way_bits | static_cast<std::uint32_t>(way);
   }
-  /// A read that `near_set` does not have, or not all of.
+  /// A read that `near_set` does not have.
   Outcome read_beyond(std::uint32_t* near_set, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
   int oldest(std::uint32_t* set, std::uint32_t ways) const;
-  /// The line, or what it lacks of it, is brought.
-  void fill(std::uint32_t* set, const CachedLine& line, bool evict_first);
-  void insert(std::uint32_t* set, const CachedLine& line, std::uint8_t dirty_sectors, bool evict_first);
-  void hold(std::uint32_t* set, int way, const CachedLine& line) const;
+  void insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
   void make_dirty(std::uint32_t* set, int way, std::uint8_t sectors);
   void clean(std::uint32_t* set, int way);
 

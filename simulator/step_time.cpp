@@ -30,9 +30,7 @@ constexpr double softmax_latency = 145 - 60;
 // Storing P costs 4 cycles for 8 columns and a fence (step.csv, 192 x 64 alone).
 constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
 
-bool takes_turns(const KernelPlan& plan) {
-  return plan.matrix_kind == MatrixKind::wgmma && plan.overlap == Overlap::between_warpgroups;
-}
+bool takes_turns(const KernelPlan& plan) { return plan.overlap == Overlap::between_warpgroups; }
 
 }  // namespace
 

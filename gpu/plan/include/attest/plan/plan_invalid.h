@@ -21,6 +21,10 @@ constexpr const char* KernelPlan::invalid() const {
   if (wgmma && num_warps % 4 != 0) return "num_warps is no multiple of 4, a warpgroup, which matrix_kind = wgmma needs";
   if (wgmma && rows_per_warp() != 16)
     return "tile_m is not 16 rows for each of num_warps = {num_warps}, which matrix_kind = wgmma needs";
+  if (overlap == Overlap::between_warpgroups) {
+    if (!wgmma) return "overlap needs matrix_kind = wgmma, not {matrix_kind}";
+    if (num_warps < 8) return "overlap needs num_warps >= 8, two warpgroups, not {num_warps}";
+  }
   if (p_in_smem && !wgmma) return "p_in_smem needs matrix_kind = wgmma, not {matrix_kind}";
   if (outside(cluster, 1, 16)) return "cluster is outside 1 to 16";
   if (cluster > 1 && !tma) return "cluster is above 1, where copy_kind = {copy_kind} is not tma";

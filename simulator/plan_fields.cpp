@@ -41,6 +41,7 @@ constexpr PlanField fields[] = {
     {"l2_section_bytes", &P::l2_section_bytes, 0, 0x1p50, Kind::placed, "heads grouped by K and V that fit it; 0: no"},
     {"cluster", &P::cluster, 1, 16, Kind::placed, "CTAs to which K and V are multicast, with tma"},
     {"skips_tiles", &P::skips_tiles, 0, 1, Kind::placed, "false: key tiles that no query sees are visited too"},
+    {"masks_full_tiles", &P::masks_full_tiles, 0, 1, Kind::compiled, "key tiles that all queries see are masked too"},
     {"evict_first_q", &P::evict_first_q, 0, 1, Kind::placed, "L2 hint of Q's copies"},
     {"packed_heads", &P::packed_heads, 1, 65536, Kind::placed, "query heads of a key head whose rows share tiles"},
     {"key_order", &P::key_order, 0, 0, Kind::placed, "in which a CTA walks its key tiles"},

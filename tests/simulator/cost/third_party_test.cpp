@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "attest/simulator/case_counts.h"
 #include "attest/simulator/report.h"
 #include "measured/counted_calls.h"
 
@@ -201,6 +202,28 @@ TEST(ThirdParty, CuDnn) {
   const auto errors = score("h200_cudnn.csv");
   expect_means(errors);
   expect_dram_reads(errors);
+}
+
+// Where its plan compares every score with the length its warps execute two instructions a score more than over whole
+// tiles, else not. Of calls of 3000 keys and more, whose query tiles' beginnings and ends weigh little.
+TEST(ThirdParty, CuDnnMasksEveryTileWhereItsPlanSaysSo) {
+  const DeviceSpec h200 = load_device("h200");
+  std::map<int, double> whole;  // instructions a warp and key tile, by columns: of the file's first row of each
+  int masking = 0;
+  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_cudnn.csv")) {
+    if (row.at("seqlen") < 3000) continue;
+    const Case c = case_of(row);
+    const KernelPlan plan = plan_named(row.kernel, c, h200);
+    const Counts counts = count_case(c, plan);
+    const double instructions =
+        row.at("smsp__inst_executed.sum") / static_cast<double>(counts.key_tiles * plan.num_warps);
+    const double more = instructions - whole.try_emplace(plan.columns(Operand::k), instructions).first->second;
+    std::printf("%-70s %4.0f instructions a warp and key tile, %+4.0f\n", command_line(c).c_str(), instructions, more);
+    const double scores = plan.rows_per_warp() * plan.tile_n / 32.0;
+    EXPECT_NEAR(more, plan.masks_full_tiles ? 2 * scores : 0, scores) << command_line(c);
+    masking += plan.masks_full_tiles;
+  }
+  EXPECT_EQ(masking, 2);
 }
 
 TEST(ThirdParty, CallsWithFewerKeyHeads) { expect_means(score("h200_gqa.csv")); }  // three: no mean of their reads

@@ -99,6 +99,24 @@ TEST(WhatIf, WithoutSkippingEveryKeyTileIsVisited) {
   EXPECT_LT(visiting.time_us, 2.1 * skipping.time_us);
 }
 
+// Two instructions a score, whatever multiplies; what is read, written and exponentiated stays.
+TEST(WhatIf, MasksOfFullTilesTakeTimeAlone) {
+  const DeviceSpec device = load_device("h200");
+  const Case c = square(128, 2048);
+  for (const char* name : {"attest", "fa3", "cudnn"}) {
+    KernelPlan plan = plan_named(name, c, device);
+    const Counts before = count_case(c, plan);
+    const double cycles = simulate(c, plan, device).cycles;
+    plan.masks_full_tiles = true;
+    Counts after = count_case(c, plan);
+    EXPECT_LT(before.masked_key_tiles, before.key_tiles) << name;
+    EXPECT_EQ(after.masked_key_tiles, after.key_tiles) << name;
+    after.masked_key_tiles = before.masked_key_tiles;
+    EXPECT_EQ(after, before) << name;
+    EXPECT_GT(simulate(c, plan, device).cycles, 1.02 * cycles) << name;
+  }
+}
+
 // A tile of K or V, 64 x 64 x 2 bytes over 64 threads, waits in 32 registers each: fewer CTAs an SM, or spill.
 TEST(WhatIf, SynchronousCopiesTakeRegisters) {
   const DeviceSpec device = load_device("a100");

@@ -56,6 +56,7 @@ struct KernelPlan {
   std::int64_t l2_section_bytes = 0;  // heads whose K and V fit these bytes are worked on together; 0: no grouping
   int cluster = 1;                    // CTAs of neighbouring query tiles to which K and V are multicast
   bool skips_tiles = true;            // key tiles that no query of the tile sees are not visited
+  bool masks_full_tiles = false;      // scores of key tiles that all queries see are compared with the mask too
   bool evict_first_q = false;         // L2 hint of Q's copies
   KeyOrder key_order = KeyOrder::descending;
   int packed_heads = 1;  // query heads of a key head that share tiles: row r is query r / packed_heads of one of them
@@ -174,6 +175,7 @@ struct KernelPlan {
   constexpr bool has_rows(const Work& w) const { return w.q_tile * tile_m < w.seqlen_q; }  // else the CTA leaves
   constexpr TileRange range(const Work& w) const {
     TileRange r = tile_range(*this, w);
+    if (masks_full_tiles) r.full_end = r.full_begin, r.prefix_full_end = r.prefix_full_begin;
     if (skips_tiles || r.prefix_begin != r.prefix_end || !has_rows(w)) return r;
     const int all = (w.seqlen_k + tile_n - 1) / tile_n;
     if (r.begin == r.end) r.full_begin = r.full_end = 0;

@@ -6,39 +6,17 @@
 
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/step_time.h"
+#include "own_unfused_code.h"
 #include "unfused_time.h"
 
 namespace attest {
 namespace {
 
-/// Of a warp: instructions, those of two pipes, cycles that it takes alone, and how often it waits for L2 besides.
-struct Part {
-  double instructions = 0, alu = 0, fma = 0, cycles = 0, waits = 0;
-};
-constexpr Part operator*(double n, Part p) {
-  return {n * p.instructions, n * p.alu, n * p.fma, n * p.cycles, n * p.waits};
-}
-constexpr Part operator+(Part a, Part b) {
-  return {a.instructions + b.instructions, a.alu + b.alu, a.fma + b.fma, a.cycles + b.cycles, a.waits + b.waits};
-}
-
-// simulator/measured/unfused_paths.csv, whole tiles of 16-bit elements without masks. A slice of 128 x 32 is two turns
-// of a loop that copies, the results of a warp are two rounds of four turns of two; of each the longer one holds the
-// first.
-constexpr Part scores_once = Part{202, 62, 59, 655, 0} + Part{80, 29, 12, 154, 0} +
-                             2 * (Part{441, 150, 142, 1546, 4} + 4 * Part{85, 33, 31, 305, 0});
-constexpr Part scores_step = Part{304, 104, 62, 959, 2} + Part{58, 24, 20, 179, 1} + Part{67, 25, 22, 217, 1};
-constexpr Part output_once = Part{201, 64, 56, 639, 0} + Part{80, 28, 15, 147, 0} +
-                             2 * (Part{813, 212, 294, 4105, 4} + 4 * Part{176, 48, 70, 934, 0});
-constexpr Part output_step = Part{305, 86, 46, 1054, 2} + Part{54, 22, 16, 175, 1} + Part{66, 27, 19, 218, 1};
-constexpr Part softmax_once = Part{193, 77, 54, 777, 0} + Part{71, 26, 23, 171, 0} + Part{77, 24, 32, 256, 0};
-constexpr Part softmax_keys = Part{361, 240, 39, 1976, 1} + Part{424, 244, 89, 2334, 1};  // 256 of a row, read twice
-
 constexpr double depth_of_step = 32, keys_of_turn = 256, warps = 8;
 constexpr double turn_bytes = 16 * 32 * warps;  // that a CTA waits for at once
 
 /// `n` CTAs of 8 warps that each do `part` and beside it `tensor` and `exp` and `smem` cycles.
-void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const Part& part, StepDemand d,
+void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const WarpCode& part, StepDemand d,
                  const DeviceSpec& device) {
   const auto sms = static_cast<double>(device.num_sms), schedulers = static_cast<double>(device.warp_schedulers_per_sm);
   d.issue = part.instructions;
@@ -82,8 +60,8 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
                        2 * g.rows * g.columns * sizeof(float);
   d.smem = bytes / device.smem_bytes_per_clock / warps;
   kernel.l2_read_bytes += g.l2_read_bytes;
-  const Part part = scores ? scores_once + steps * scores_step : output_once + steps * output_step;
-  time_kernel(kernel, g.tiles, ctas_per_sm, part, d, device);
+  const OwnProductCode& code = scores ? own_scores_code : own_output_code;
+  time_kernel(kernel, g.tiles, ctas_per_sm, code.once() + steps * code.slice(), d, device);
 }
 
 void time_own_softmax(UnfusedKernel& kernel, const Problem& p, int rows_per_sm, const DeviceSpec& device) {
@@ -98,7 +76,7 @@ void time_own_softmax(UnfusedKernel& kernel, const Problem& p, int rows_per_sm, 
   d.exp = turns * keys_of_turn / (device.exp_per_clock / static_cast<double>(device.warp_schedulers_per_sm));
   kernel.l2_read_bytes = 2 * kernel.operand_bytes;
   time_kernel(kernel, std::ceil(rows / warps), rows_per_sm / static_cast<int>(warps),
-              softmax_once + turns * softmax_keys, d, device);
+              own_softmax_code.once() + turns * own_softmax_code.keys(), d, device);
 }
 
 }  // namespace attest

@@ -7,11 +7,14 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "attest/simulator/report.h"
+#include "csv.h"
+#include "own_unfused_code.h"
 
 namespace attest {
 namespace {
@@ -155,6 +158,35 @@ TEST(Unfused, EachKernelSaysWhatBindsIt) {
   const UnfusedCost wide = unfused_cost(p, device);
   EXPECT_EQ(wide.steps[2].utilisation[0].fraction, 0);
   EXPECT_GT(wide.steps[2].utilisation[2].fraction, 1.0 / 3);  // sums and products, without tensor cores
+}
+
+// gpu/unfused's time is of these numbers, each a row of what bench/hardware/unfused_paths.py reads off its kernels.
+TEST(Unfused, OursExecuteTheirMachineCode) {
+  std::map<std::string, WarpCode> rows;
+  std::ifstream in(ATTEST_MEASURED "/unfused_paths.csv");
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> cells = csv_cells(line);
+    if (cells.size() != 7 || cells[0] == "kernel") continue;
+    const auto number = [&](std::size_t i) { return std::stod(cells[i]); };
+    rows[cells[0] + " " + cells[1]] = {number(2), number(3), number(4), number(5), number(6)};
+  }
+  std::map<std::string, WarpCode> code = {{"softmax start", own_softmax_code.start},
+                                          {"softmax maximum", own_softmax_code.maximum},
+                                          {"softmax between", own_softmax_code.between},
+                                          {"softmax exponentials", own_softmax_code.exponentials},
+                                          {"softmax end", own_softmax_code.end}};
+  for (const auto& [name, product] : {std::pair{"scores ", own_scores_code}, {"output ", own_output_code}}) {
+    const std::string of(name);
+    code[of + "start"] = product.start, code[of + "step"] = product.step;
+    code[of + "copy A"] = product.copy_a, code[of + "copy B"] = product.copy_b;
+    code[of + "between"] = product.between;
+    code[of + "results"] = product.results, code[of + "turn"] = product.turn;
+  }
+  ASSERT_EQ(rows.size(), code.size());
+  for (const auto& [part, of_kernel] : rows) {
+    ASSERT_TRUE(code.contains(part)) << part;
+    EXPECT_EQ(code.at(part), of_kernel) << part;
+  }
 }
 
 // A few heads leave SMs without work, and one query a head does not fill them: no kernel is as fast as all of DRAM.

@@ -139,7 +139,7 @@ std::string describe(const Verdict& v) {
   if (v.channel.empty()) return v.rule;
   std::string text = fmt::format("{}: {}[{}, {}, {}, {}] is {:.9g} and should be {:.9g}", v.rule, v.channel,
                                  v.element[0], v.element[1], v.element[2], v.element[3], v.value, v.expected);
-  text += fmt::format(", {:.3g} times the {:.3g} it may be off by", v.error_over_budget, v.bound);
+  text += fmt::format(", {} times the {:.3g} it may be off by", ratio_text(v.error_over_budget), v.bound);
   if (!v.visible_keys.empty()) text += fmt::format("; its row sees keys {}", v.visible_keys);
   return text;
 }

@@ -187,7 +187,7 @@ std::string to_text(const CheckOptions& options, const CheckResult& result) {
     if (verdict.status != Status::passed)
       text += describe(verdict);
     else if (!verdict.rule.empty())
-      text += fmt::format("{:.3f} of the budget ({})", verdict.error_over_budget, verdict.rule);
+      text += fmt::format("{} of the budget ({})", ratio_text(verdict.error_over_budget), verdict.rule);
     while (text.back() == ' ') text.pop_back();
     text += "\n";
   }
@@ -196,9 +196,9 @@ std::string to_text(const CheckOptions& options, const CheckResult& result) {
   if (!left.empty())
     text += fmt::format("  not judged{}: {}\n", result.interrupted ? ", interrupted" : "", fmt::join(left, ", "));
   for (const Difference& d : result.differences)
-    text += fmt::format("  {}[{}, {}, {}, {}] is {:.9g}, should be {:.9g}, bound {:.3g}, {:.3g} of it\n", d.channel,
+    text += fmt::format("  {}[{}, {}, {}, {}] is {:.9g}, should be {:.9g}, bound {:.3g}, {} of it\n", d.channel,
                         d.element[0], d.element[1], d.element[2], d.element[3], d.value, d.expected, d.bound,
-                        d.error_over_budget);
+                        ratio_text(d.error_over_budget));
   return text;
 }
 

@@ -242,9 +242,10 @@ class Comparison {
     verdict_.bound = worst_.bound;
     verdict_.error_over_budget = worst_.ratio;
     verdict_.status = worst_.ratio > 1 ? Status::wrong_values : Status::passed;
-    verdict_.detail = fmt::format("{}: {} is {:.9g}, truth {:.9g}, {:.3g} of the {} budget ({}); {}",
-                                  to_string(verdict_.status), element_name(c, worst_.element), verdict_.value,
-                                  verdict_.expected, worst_.ratio, worst_.rule, verdict_.numerics, visible(c));
+    verdict_.detail =
+        fmt::format("{}: {} is {:.9g}, truth {:.9g}, {} of the {} budget ({}); {}", to_string(verdict_.status),
+                    element_name(c, worst_.element), verdict_.value, verdict_.expected, ratio_text(worst_.ratio),
+                    worst_.rule, verdict_.numerics, visible(c));
   }
 
   void locate(const Channel& c, const Element& at) {

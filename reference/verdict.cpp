@@ -57,4 +57,13 @@ nlohmann::ordered_json to_json(const Verdict& v) {
   return json;
 }
 
+std::string ratio_text(double error_over_budget) {
+  std::string text;
+  for (int digits = 3; digits <= 17; ++digits) {
+    text = fmt::format("{:.{}g}", error_over_budget, digits);
+    if (text != "1") break;
+  }
+  return text;
+}
+
 }  // namespace attest

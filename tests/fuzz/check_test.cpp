@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "attest/fuzz/campaign.h"
 #include "attest/fuzz/commands.h"
 #include "attest/problem/error.h"
 #include "naive_kernel.h"
@@ -55,6 +56,20 @@ TEST(Check, DiffsListTheWorstElementsFirst) {
   const Difference& worst = result.differences[0];
   EXPECT_NEAR(std::abs(worst.value - worst.expected), worst.error_over_budget * worst.bound, 1e-12);
   EXPECT_EQ(to_json(options, result)["diffs"].size(), 4u);
+}
+
+// Above the limit by less than its third digit shows.
+TEST(Check, WhatIsJustOverItsBoundReadsSo) {
+  Verdict verdict;
+  verdict.rule = "O = 1", verdict.channel = "o", verdict.error_over_budget = 1.003;
+  EXPECT_THAT(describe(verdict), testing::HasSubstr(", 1.003 times the "));
+  CheckResult result;
+  result.differences.emplace_back().error_over_budget = 1.003;
+  verdict.error_over_budget = 0.9997;
+  result.verdicts.emplace_back("reference", verdict);
+  const std::string text = to_text(options_for(5, 70), result);
+  EXPECT_THAT(text, testing::HasSubstr(", 1.003 of it"));
+  EXPECT_THAT(text, testing::HasSubstr("0.9997 of the budget"));
 }
 
 TEST(Check, ADryRunRunsNothing) {

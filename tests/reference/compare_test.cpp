@@ -62,6 +62,7 @@ TEST(CompareTest, BothSidesOfTheWorstCase) {
       EXPECT_EQ(v.channel, "o");
       EXPECT_EQ(v.rule, "worst case");
       EXPECT_NEAR(v.error_over_budget, 1.001, 1e-6);
+      EXPECT_NE(v.detail.find(", 1.001 of the worst case budget"), std::string::npos) << v.detail;
       EXPECT_EQ(run.truth.forward.o.index(v.element[0], v.element[1], v.element[2], v.element[3]),
                 static_cast<std::int64_t>(n));
     }
@@ -75,6 +76,18 @@ TEST(CompareTest, BothSidesOfTheWorstCase) {
     EXPECT_EQ(v.channel, "lse");
     EXPECT_EQ(v.element, (n == 0 ? std::array<std::int64_t, 4>{0, 0, 0, 0} : std::array<std::int64_t, 4>{1, 1, 4, 0}));
   }
+}
+
+// What fails by little does not read as what is at the limit and passes.
+TEST(CompareTest, ARatioIsToldFromItsLimit) {
+  EXPECT_EQ(ratio_text(0.47113), "0.471");
+  EXPECT_EQ(ratio_text(123456), "1.23e+05");
+  EXPECT_EQ(ratio_text(1.003), "1.003");
+  EXPECT_EQ(ratio_text(1.00004), "1.00004");
+  EXPECT_EQ(ratio_text(0.9998), "0.9998");
+  EXPECT_NE(ratio_text(std::nextafter(1.0, 2.0)), "1");
+  EXPECT_EQ(ratio_text(1), "1");
+  EXPECT_EQ(ratio_text(infinity), "inf");
 }
 
 TEST(CompareTest, VerdictNamesTheRowsKeys) {

@@ -68,4 +68,7 @@ Verdict compare(const Problem& problem, const Truth& truth, const Outputs& outpu
 
 nlohmann::ordered_json to_json(const Verdict& verdict);
 
+/// An error over its budget or bound, in three digits and as many more as tell it from 1, the limit: "0.47", "1.003".
+std::string ratio_text(double error_over_budget);
+
 }  // namespace attest

@@ -94,9 +94,9 @@ class LineSampler {
         if ((kept_[region.index] >> slice & 1) == 0) continue;
         const std::int32_t set = sampled_[std::size_t{slice} * indices_ + region.index];
         const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
-        const std::int64_t sectors = (end + sector_bytes - 1) / sector_bytes - begin / sector_bytes;
+        const auto from = begin % line_bytes / sector_bytes, to = (end - 1) % line_bytes / sector_bytes;
         f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
-                     home(line), static_cast<std::uint8_t>(sectors)});
+                     home(line), static_cast<std::uint8_t>((2U << to) - (1U << from))});
       }
     }
   }

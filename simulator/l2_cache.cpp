@@ -16,10 +16,9 @@ L2Cache::L2Cache(int partitions, int sets, int ways, int dirty_ways)
       sets_per_partition_(sets),
       ways_(ways),
       padded_ways_((static_cast<std::size_t>(ways) + vector_ways - 1) / vector_ways * vector_ways),
-      set_words_(2 * padded_ways_ + num_words),
+      set_words_(2 * padded_ways_ + num_words + num_sectors * padded_ways_ / sizeof(std::uint32_t)),
       dirty_ways_(dirty_ways),
-      words_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets) * set_words_),
-      dirty_sectors_(words_.size() / set_words_ * padded_ways_) {}
+      words_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets) * set_words_) {}
 
 int L2Cache::oldest(std::uint32_t* set, std::uint32_t ways) const {
   std::uint32_t least = never;
@@ -30,21 +29,23 @@ int L2Cache::oldest(std::uint32_t* set, std::uint32_t ways) const {
 }
 
 void L2Cache::clean(std::uint32_t* set, int way) {
-  std::uint8_t& sectors = dirty_sectors(set, way);
-  written_back_sectors_ += sectors;
-  sectors = 0;
+  std::uint8_t& dirty_now = sectors(set, way, written);
+  const int n = std::popcount(dirty_now);
+  written_back_sectors_ += n, dirty_sectors_ -= n;
+  dirty_now = 0;
   word(set, dirty) &= ~(1u << way);
 }
 
-void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t sectors) {
-  std::uint8_t& now = dirty_sectors(set, way);
-  now = std::max(now, sectors);
+void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
+  std::uint8_t& dirty_now = sectors(set, way, written);
+  dirty_sectors_ += std::popcount(static_cast<std::uint8_t>(more & ~dirty_now));
+  dirty_now |= more;
   std::uint32_t& ways = word(set, dirty);
   ways |= 1u << way;
   if (std::popcount(ways) > dirty_ways_) clean(set, oldest(set, ways));
 }
 
-void L2Cache::insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first) {
+void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written, bool evict_first) {
   const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1, to_go = word(set, first_to_go);
   int way = 0;
   if (word(set, used) != all) {
@@ -59,24 +60,33 @@ void L2Cache::insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_s
   if ((word(set, dirty) & bit) != 0) clean(set, way);
   word(set, used) |= bit;
   word(set, first_to_go) = evict_first ? to_go | bit : to_go & ~bit;
-  set[way] = tag;
+  set[way] = line.tag;
+  sectors(set, way, present) = line.sectors;
   touch(set, way);
-  if (dirty_sectors != 0) make_dirty(set, way, dirty_sectors);
+  if (is_written) make_dirty(set, way, line.sectors);
 }
 
-L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, const CachedLine& line, int side, bool evict_first) {
+L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side,
+                                      bool evict_first) {
   Outcome outcome = Outcome::miss;
+  CachedLine lacking = line;
+  if (way >= 0) lacking.sectors &= static_cast<std::uint8_t>(~sectors(near_set, way, present));
   if (partitions_ > 1 && side != line.home) {
-    crossed_sectors_ += line.sectors;
+    crossed_sectors_ += lacking.count();
     std::uint32_t* const home_set = set(line.home, line.set);
-    if (const int way = find(home_set, line.tag); way >= 0) {
-      touch(home_set, way);
-      outcome = Outcome::far_hit;
+    if (const int at_home = find(home_set, line.tag); at_home >= 0) {
+      touch(home_set, at_home);
+      std::uint8_t& there = sectors(home_set, at_home, present);
+      if ((lacking.sectors & ~there) == 0) outcome = Outcome::far_hit;
+      there |= lacking.sectors;
     } else {
-      insert(home_set, line.tag, 0, evict_first);
+      insert(home_set, lacking, false, evict_first);
     }
   }
-  insert(near_set, line.tag, 0, evict_first);
+  if (way >= 0)
+    sectors(near_set, way, present) |= line.sectors;
+  else
+    insert(near_set, line, false, evict_first);
   return outcome;
 }
 
@@ -84,9 +94,10 @@ void L2Cache::write(const CachedLine& line, int side) {
   std::uint32_t* const home_set = set(line.home, line.set);
   if (const int way = find(home_set, line.tag); way >= 0) {
     touch(home_set, way);
+    sectors(home_set, way, present) |= line.sectors;
     make_dirty(home_set, way, line.sectors);
   } else {
-    insert(home_set, line.tag, line.sectors, false);
+    insert(home_set, line, true, false);
   }
   if (partitions_ == 1) return;
   std::uint32_t* const other_set = set(1 - line.home, line.set);
@@ -97,17 +108,10 @@ void L2Cache::write(const CachedLine& line, int side) {
     word(other_set, used) &= kept, word(other_set, first_to_go) &= kept;
     return;
   }
-  crossed_sectors_ += line.sectors;
-  if (copy >= 0)
-    touch(other_set, copy);
-  else
-    insert(other_set, line.tag, 0, false);
-}
-
-std::int64_t L2Cache::dirty_sectors() const {
-  std::int64_t sectors = 0;
-  for (const std::uint8_t s : dirty_sectors_) sectors += s;
-  return sectors;
+  crossed_sectors_ += line.count();
+  if (copy < 0) return insert(other_set, line, false, false);
+  touch(other_set, copy);
+  sectors(other_set, copy, present) |= line.sectors;
 }
 
 }  // namespace attest

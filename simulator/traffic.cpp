@@ -50,7 +50,7 @@ void Traffic::read_query(const Slot& slot) {
            [&](const CachedLine& line) {
              const L2Cache::Outcome outcome = cache_.read(line, slot.side, plan_.evict_first_q);
              if ((called_again_ || slot.at.split > 0) && outcome == L2Cache::Outcome::miss)
-               count_.missed_again_sectors += line.sectors;
+               count_.missed_again_sectors += line.count();
            });
 }
 
@@ -60,9 +60,9 @@ double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
     const L2Cache::Outcome outcome = cache_.read(l.line, side);
     missed += outcome == L2Cache::Outcome::miss ? 1 : 0;
     if (!l.seen)
-      count_.first_key_sectors += l.line.sectors;
+      count_.first_key_sectors += l.line.count();
     else if (outcome == L2Cache::Outcome::miss)
-      count_.missed_again_sectors += l.line.sectors;
+      count_.missed_again_sectors += l.line.count();
     l.seen = true;
   }
   return lines.empty() ? 0 : static_cast<double>(missed) / static_cast<double>(lines.size());
@@ -95,7 +95,7 @@ void Traffic::read_bias(const Slot& slot, int tile) {
     const std::int64_t at = grid_.bias.row(slot.at.batch, slot.at.head, row) + 4 * key0;
     sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) {
       const L2Cache::Outcome outcome = cache_.read(line, slot.side);
-      if (shared && outcome == L2Cache::Outcome::miss) count_.bias_missed_sectors += line.sectors;
+      if (shared && outcome == L2Cache::Outcome::miss) count_.bias_missed_sectors += line.count();
     });
   }
 }
@@ -147,7 +147,7 @@ void Traffic::combine() {
       for (int split = 0; split < grid_.splits; ++split) {
         const std::int64_t at = grid_.partial_base + (grid_.partial_row(batch, head, split) + row0) * row_bytes;
         sampler_.for_lines(at, at + rows * row_bytes, [&](const CachedLine& line) {
-          if (cache_.read(line, side) == L2Cache::Outcome::miss) count_.missed_again_sectors += line.sectors;
+          if (cache_.read(line, side) == L2Cache::Outcome::miss) count_.missed_again_sectors += line.count();
         });
       }
       const auto write = [&](const CachedLine& line) { cache_.write(line, side); };

@@ -124,7 +124,7 @@ TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {
     std::int64_t kept = 0, at_home[2] = {0, 0};
     sampler.for_lines(0, 60 * mib, [&](const CachedLine& line) {
       ++kept, ++at_home[line.home], ++of_set.at(line.set);
-      EXPECT_EQ(line.sectors, 4);
+      EXPECT_EQ(line.sectors, 15);
     });
     EXPECT_NEAR(static_cast<double>(kept) * 128 / (60 * mib), sampler.share(), 0.02 * sampler.share());
     EXPECT_NEAR(sampler.share() * sampling, 1, 0.1);
@@ -135,14 +135,14 @@ TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {
   }
 }
 
-TEST(LineSampler, CountsSectorsOfLinesInPart) {
+TEST(LineSampler, NamesSectorsOfLinesInPart) {
   const LineSampler sampler(load_device("h200"), 1);
   std::vector<int> sectors;
   sampler.for_lines(96, 96 + 33 + 128, [&](const CachedLine& line) { sectors.push_back(line.sectors); });
-  EXPECT_EQ(sectors, (std::vector<int>{1, 4, 1}));
+  EXPECT_EQ(sectors, (std::vector<int>{8, 15, 1}));
   sectors.clear();
   sampler.for_lines(30, 34, [&](const CachedLine& line) { sectors.push_back(line.sectors); });
-  EXPECT_EQ(sectors, (std::vector<int>{2})) << "four bytes of two sectors";
+  EXPECT_EQ(sectors, (std::vector<int>{3})) << "four bytes of two sectors";
 }
 
 }  // namespace

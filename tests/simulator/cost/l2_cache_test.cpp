@@ -8,7 +8,7 @@ namespace {
 using Outcome = L2Cache::Outcome;
 
 CachedLine line(std::uint32_t tag, int home = 0, int set = 0) {
-  return {tag, static_cast<std::uint16_t>(set), static_cast<std::uint8_t>(home), 4};
+  return {tag, static_cast<std::uint16_t>(set), static_cast<std::uint8_t>(home), 15};
 }
 
 TEST(L2Cache, HoldsItsWaysAndNoMore) {
@@ -110,6 +110,34 @@ TEST(L2Cache, EvictFirstHoldsOfBothCopies) {
     cache.read(line(30, side), side);
     EXPECT_EQ(cache.read(line(20, side), side), Outcome::near_hit) << "the copy on side " << side << " goes first";
   }
+}
+
+// Rows that fill lines in part: heads that follow each other share them.
+TEST(L2Cache, ALineIsThereSectorBySector) {
+  const CachedLine low{3, 0, 0, 3}, high{3, 0, 0, 12};
+  L2Cache cache(2, 1, 4, 1);
+  EXPECT_EQ(cache.read(low, 1), Outcome::miss);
+  EXPECT_EQ(cache.read(high, 1), Outcome::miss) << "the other half is neither near nor at home";
+  EXPECT_EQ(cache.crossed_sectors(), 4);
+  EXPECT_EQ(cache.read(line(3), 1), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(3), 0), Outcome::near_hit) << "at home as well";
+  cache.read({4, 0, 0, 3}, 0);
+  EXPECT_EQ(cache.read({4, 0, 0, 3}, 1), Outcome::far_hit);
+  EXPECT_EQ(cache.read(line(4), 1), Outcome::miss);
+  EXPECT_EQ(cache.crossed_sectors(), 4 + 2 + 2) << "what is near does not cross again";
+  EXPECT_EQ(cache.read(line(4), 0), Outcome::near_hit);
+}
+
+TEST(L2Cache, PartsOfALineAreWrittenBackOnce) {
+  L2Cache cache(1, 1, 4, 1);
+  cache.write({3, 0, 0, 3}, 0);
+  cache.write({3, 0, 0, 6}, 0);
+  EXPECT_EQ(cache.dirty_sectors(), 3);
+  EXPECT_EQ(cache.read({3, 0, 0, 7}, 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read({3, 0, 0, 8}, 0), Outcome::miss) << "nobody wrote it";
+  cache.write(line(4), 0);
+  EXPECT_EQ(cache.written_back_sectors(), 3);
+  EXPECT_EQ(cache.dirty_sectors(), 4);
 }
 
 TEST(L2Cache, WhatLivesOnTheOtherSideCrosses) {

@@ -8,7 +8,7 @@
 //        DRAM, even homes                 DRAM, odd homes
 //
 // A read of a line that lives on the other side looks near, then crosses to the home side, then goes to DRAM, and fills
-// both. A near hit does not refresh the home copy.
+// both. A near hit does not refresh the home copy. A line is there sector by sector, as it was read or written.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -22,7 +22,8 @@ struct CachedLine {
   std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
   std::uint16_t set;
   std::uint8_t home;     // partition whose DRAM holds it
-  std::uint8_t sectors;  // 32-byte sectors of it that the access wants, 1 to 4
+  std::uint8_t sectors;  // a bit for each 32-byte sector of it that the access wants, the first lowest
+  int count() const { return std::popcount(sectors); }
 };
 
 class L2Cache {
@@ -38,9 +39,10 @@ class L2Cache {
   Outcome read(const CachedLine& line, int side, bool evict_first = false) {
     std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
     const int way = find(near_set, line.tag);
-    if (way < 0) return read_beyond(near_set, line, side, evict_first);
+    if (way < 0) return read_beyond(near_set, way, line, side, evict_first);
     touch(near_set, way);
-    return Outcome::near_hit;
+    if ((line.sectors & ~sectors(near_set, way, present)) == 0) return Outcome::near_hit;
+    return read_beyond(near_set, way, line, side, evict_first);
   }
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
@@ -48,12 +50,14 @@ class L2Cache {
   std::int64_t written_back_sectors() const { return written_back_sectors_; }
   /// Between the partitions: what is read beyond the near one that lives on the other side, and what is written there.
   std::int64_t crossed_sectors() const { return crossed_sectors_; }
-  std::int64_t dirty_sectors() const;
+  std::int64_t dirty_sectors() const { return dirty_sectors_; }
 
  private:
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
-  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty.
+  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | a byte a way: its sectors that are
+  /// present, and those that are written.
   enum Word : std::size_t { clock, used, first_to_go, dirty, num_words };
+  enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
   std::uint32_t* set(int partition, int index) {
@@ -63,9 +67,9 @@ class L2Cache {
   }
   std::uint32_t* ages(std::uint32_t* set) const { return set + padded_ways_; }
   std::uint32_t& word(std::uint32_t* set, Word which) const { return set[2 * padded_ways_ + which]; }
-  std::uint8_t& dirty_sectors(const std::uint32_t* set, int way) {
-    const auto number = static_cast<std::size_t>(set - words_.data()) / set_words_;
-    return dirty_sectors_[number * padded_ways_ + static_cast<std::size_t>(way)];
+  std::uint8_t& sectors(std::uint32_t* set, int way, Sectors which) const {
+    auto* const bytes = reinterpret_cast<std::uint8_t*>(set + 2 * padded_ways_ + num_words);
+    return bytes[which * padded_ways_ + static_cast<std::size_t>(way)];
   }
   int find(const std::uint32_t* set, std::uint32_t tag) const {
     // without an early exit, so that the compiler compares eight tags at a time
@@ -82,12 +86,12 @@ class L2Cache {
     // 27 bits of a set's clock are more than any walk's accesses to one set
     ages(set)[way] = ++word(set, clock) << way_bits | static_cast<std::uint32_t>(way);
   }
-  /// A read that `near_set` does not have.
-  Outcome read_beyond(std::uint32_t* near_set, const CachedLine& line, int side, bool evict_first);
+  /// A read that `near_set` does not have, or, where its `way` is not negative, not all sectors of.
+  Outcome read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
   int oldest(std::uint32_t* set, std::uint32_t ways) const;
-  void insert(std::uint32_t* set, std::uint32_t tag, std::uint8_t dirty_sectors, bool evict_first);
-  void make_dirty(std::uint32_t* set, int way, std::uint8_t sectors);
+  void insert(std::uint32_t* set, const CachedLine& line, bool is_written, bool evict_first);
+  void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way);
 
   int partitions_;
@@ -96,9 +100,8 @@ class L2Cache {
   std::size_t padded_ways_;  // a whole number of vectors
   std::size_t set_words_;
   int dirty_ways_;
-  std::int64_t written_back_sectors_ = 0, crossed_sectors_ = 0;
+  std::int64_t written_back_sectors_ = 0, crossed_sectors_ = 0, dirty_sectors_ = 0;
   std::vector<std::uint32_t> words_;
-  std::vector<std::uint8_t> dirty_sectors_;
 };
 
 }  // namespace attest

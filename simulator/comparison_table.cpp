@@ -29,9 +29,11 @@ Json number(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr
 
 /// The figures that a panel's table has columns for.
 constexpr std::pair<std::string_view, std::string_view> columns[] = {
-    {"smem_wavefronts", "wavefronts"}, {"sm_read_bytes", "SM read"},     {"sm_write_bytes", "SM write"},
-    {"spill_store_bytes", "spill"},    {"l2_read_bytes", "L2 read"},     {"dram_read_bytes", "DRAM read"},
-    {"dram_write_bytes", "DRAM wr"},   {"registers_per_thread", "regs"}, {"cycles", "cycles"},
+    {"smem_wavefronts", "wavefronts"}, {"sm_read_bytes", "SM read"},
+    {"sm_write_bytes", "SM write"},    {"spill_store_bytes", "spill"},
+    {"l2_read_bytes", "L2 read"},      {"l2_crossing_bytes", "crossing"},
+    {"dram_read_bytes", "DRAM read"},  {"dram_write_bytes", "DRAM wr"},
+    {"registers_per_thread", "regs"},  {"cycles", "cycles"},
 };
 
 const ComparedFigure& figure_of(const Comparison& comparison, std::string_view name) {

@@ -7,6 +7,11 @@
 namespace attest {
 namespace {
 
+/// What a read of sectors brings: the 64-byte halves that they are in.
+constexpr std::uint8_t with_its_half(std::uint8_t sectors) {
+  return static_cast<std::uint8_t>(sectors | (sectors & 5) << 1 | (sectors & 10) >> 1);
+}
+
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
@@ -69,7 +74,9 @@ void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written
 L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side,
                                       bool evict_first) {
   Outcome outcome = Outcome::miss;
-  CachedLine lacking = line;
+  CachedLine fetched = line;
+  fetched.sectors = with_its_half(line.sectors);
+  CachedLine lacking = fetched;
   if (way >= 0) lacking.sectors &= static_cast<std::uint8_t>(~sectors(near_set, way, present));
   if (partitions_ > 1 && side != line.home) {
     crossed_sectors_ += lacking.count();
@@ -84,9 +91,9 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
     }
   }
   if (way >= 0)
-    sectors(near_set, way, present) |= line.sectors;
+    sectors(near_set, way, present) |= fetched.sectors;
   else
-    insert(near_set, line, false, evict_first);
+    insert(near_set, fetched, false, evict_first);
   return outcome;
 }
 

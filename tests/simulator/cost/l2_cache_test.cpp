@@ -149,12 +149,27 @@ TEST(L2Cache, WhatLivesOnTheOtherSideCrosses) {
   cache.read(line(1, 0), 1);
   EXPECT_EQ(cache.crossed_sectors(), 4) << "a copy is near now";
   cache.read({9, 0, 0, 1}, 1);
-  EXPECT_EQ(cache.crossed_sectors(), 5) << "a sector from DRAM of the other side";
+  EXPECT_EQ(cache.crossed_sectors(), 6) << "a sector's half of a line from DRAM of the other side";
   cache.write(line(2, 0), 0);
-  EXPECT_EQ(cache.crossed_sectors(), 5);
+  EXPECT_EQ(cache.crossed_sectors(), 6);
   cache.write(line(2, 0), 1);
   cache.write(line(2, 0), 1);
-  EXPECT_EQ(cache.crossed_sectors(), 13) << "each write, though a copy is near";
+  EXPECT_EQ(cache.crossed_sectors(), 14) << "each write, though a copy is near";
+}
+
+// parts_of_lines: the other sector of a half is there as well, the other half is not.
+TEST(L2Cache, ReadsBringHalvesOfLines) {
+  L2Cache cache(2, 1, 4, 4);
+  const auto sectors = [](int bits) { return CachedLine{1, 0, 0, static_cast<std::uint8_t>(bits)}; };
+  EXPECT_EQ(cache.read(sectors(2), 1), Outcome::miss);
+  EXPECT_EQ(cache.read(sectors(1), 1), Outcome::near_hit);
+  EXPECT_EQ(cache.read(sectors(1), 0), Outcome::near_hit) << "at home too";
+  EXPECT_EQ(cache.read(sectors(6), 1), Outcome::miss);
+  EXPECT_EQ(cache.read(sectors(8), 1), Outcome::near_hit);
+  EXPECT_EQ(cache.crossed_sectors(), 4) << "each half once";
+  cache.write({2, 0, 0, 1}, 1);
+  EXPECT_EQ(cache.crossed_sectors(), 5) << "a write is of its sectors alone";
+  EXPECT_EQ(cache.read({2, 0, 0, 2}, 1), Outcome::miss);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 //        DRAM, even homes                 DRAM, odd homes
 //
 // A read of a line that lives on the other side looks near, then crosses to the home side, then goes to DRAM, and fills
-// both. A near hit does not refresh the home copy. A line is there sector by sector, as it was read or written.
+// both. A near hit does not refresh the home copy. A line is there sector by sector as it is written, and by its
+// 64-byte halves as it is read.
 #pragma once
 #include <bit>
 #include <cstddef>

@@ -22,6 +22,20 @@ METRICS = [
     "l1tex__m_l1tex2xbar_write_bytes.sum",
     "sm__cycles_elapsed.max",
 ]
+METRICS_OF = {
+    "local": [
+        "launch__shared_mem_config_size",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_st_lookup_hit.sum",
+        "l1tex__m_xbar2l1tex_read_bytes.sum",
+        "l1tex__m_l1tex2xbar_write_bytes.sum",
+        "lts__t_sectors_srcunit_tex_op_read.sum",
+        "lts__t_sectors_srcunit_tex_op_write.sum",
+        "sm__cycles_elapsed.max",
+    ]
+}
 WITHOUT_COUNTERS = {"sm_places", "page_places", "dispatch", "pipes", "beside", "beside_mma", "fetch", "jumps", "wgmma", "step", "step_moments", "copy"}
 # many rows a launch: OUT/NAME_counters.csv has a row for each launch
 OF_LAUNCHES = {"drift": ["lts__t_sectors_srcunit_tex_op_read.sum", "l1tex__m_xbar2l1tex_read_bytes.sum"]}
@@ -43,6 +57,7 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
         began = time.time()
+        metrics = METRICS_OF.get(name, METRICS)
         if name in WITHOUT_COUNTERS:
             subprocess.run([probe, str(out), name], check=True)
             counters = None
@@ -52,7 +67,7 @@ def main() -> int:
                 csv.writer(file, lineterminator="\n").writerows([OF_LAUNCHES[name], *of_launches])
             counters = None
         else:
-            counters = profile([probe, str(out), name], "^probe_", METRICS, out / f"{name}.ncu.csv")
+            counters = profile([probe, str(out), name], "^probe_", metrics, out / f"{name}.ncu.csv")
         with open(out / f"{name}.rows.csv", newline="") as rows_file:
             header, *rows = list(csv.reader(rows_file))
         with open(out / f"{name}.csv", "w", newline="") as joined:
@@ -62,7 +77,7 @@ def main() -> int:
             else:
                 if len(counters) != len(rows):
                     raise SystemExit(f"{name}: {len(rows)} launches, {len(counters)} profiled")
-                writer.writerow(header + METRICS)
+                writer.writerow(header + metrics)
                 writer.writerows(row + values for row, values in zip(rows, counters))
         (out / f"{name}.rows.csv").unlink()
         (out / f"{name}.ncu.csv").unlink(missing_ok=True)

@@ -1,5 +1,5 @@
-// Measures an SM's pipes, key tiles of attention, how CTAs drift apart, copies and launches: DIR/NAME.rows.csv for each
-// experiment named, as run.py expects it.
+// Measures an SM's pipes, key tiles of attention, how CTAs drift apart, copies, local memory in L1 and launches:
+// DIR/NAME.rows.csv for each experiment named, as run.py expects it.
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -11,6 +11,7 @@
 #include "attest/hardware/pipes.h"
 #include "copies.h"
 #include "drift.h"
+#include "local.h"
 #include "step.h"
 
 namespace {
@@ -97,6 +98,8 @@ const Experiment experiments[] = {
     {"drift",
      "matrix,tile_n,headdim,warpgroups,turns,share,source,keys_a_query,repeat,cta,sm,gpc,mhz,tile,asked,asked_v,ended",
      measure_drift},
+    {"local", "order,bytes,words,warps,ctas_an_sm,sms,smem_kib,set_aside,turns,lag,in_step,beside,lines_a_word,cycles",
+     measure_local},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };
 

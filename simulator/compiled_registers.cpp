@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,21 +26,24 @@ struct Compiled {
   std::string plan;
 };
 
-std::vector<Compiled> read_compiled() {
-  std::vector<Compiled> rows;
-  std::vector<std::string> names;
-  std::string_view text = embedded_registers().front().text;
+/// The cells of each line of a file but those that begin with '#'; the first line has the columns' names.
+std::vector<std::vector<std::string>> cells_of(std::string_view text) {
+  std::vector<std::vector<std::string>> lines;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (line.empty() || line[0] == '#') continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    if (names.empty()) {
-      names = cells;
-      continue;
-    }
+    if (!line.empty() && line[0] != '#') lines.push_back(csv_cells(line));
+  }
+  return lines;
+}
+
+std::vector<Compiled> read_compiled() {
+  const std::vector<std::vector<std::string>> lines = cells_of(embedded_registers().front().text);
+  const std::vector<std::string>& names = lines.front();
+  std::vector<Compiled> rows;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto cell = [&](std::string_view name) {
-      return cells.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
+      return lines[i].at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
     };
     const auto number = [&](std::string_view name) { return std::atoi(cell(name).c_str()); };
     const auto words = [&](const std::string& done) {
@@ -79,6 +83,28 @@ KernelPlan with_words_of(const Compiled& row, KernelPlan plan, const Case& c) {
   return plan;
 }
 
+/// The row whose registers and spill a plan has: of the kernel that `name` names, or any of its tiles.
+const Compiled* kernel_of(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
+  const Compiled* found = nullptr;
+  for (const Compiled& row : compiled_kernels())
+    if ((found == nullptr || row.plan == name) && is_launched(row, plan, c, device) &&
+        plan == with_words_of(row, plan, c))
+      found = &row;
+  return found;
+}
+
+SpillTrace trace_of(int instructions, const std::string& accesses) {
+  SpillTrace trace{instructions, {}};
+  std::istringstream in(accesses);
+  char kind = 0;
+  for (SpillAccess a; in >> a.at >> kind >> a.word;) {
+    using Kind = SpillAccess::Kind;
+    a.kind = kind == 's' ? Kind::store : kind == 'u' ? Kind::last_load : Kind::load;
+    trace.accesses.push_back(a);
+  }
+  return trace;
+}
+
 }  // namespace
 
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device) {
@@ -89,14 +115,20 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
 
 std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
                                          const DeviceSpec& device) {
-  std::optional<SpillLoads> loads;
-  for (const Compiled& row : compiled_kernels()) {
-    if ((loads && row.plan != name) || !is_launched(row, plan, c, device) || plan != with_words_of(row, plan, c))
-      continue;
-    loads = {row.loaded.whole + (c.problem.alibi ? row.loaded.alibi : 0), row.loaded.masked,
-             row.loaded.once + row.loaded.rescale};
-  }
-  return loads;
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  if (row == nullptr) return std::nullopt;
+  return SpillLoads{row->loaded.whole + (c.problem.alibi ? row->loaded.alibi : 0), row->loaded.masked,
+                    row->loaded.once + row->loaded.rescale};
+}
+
+SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
+  SpillTraces traces;
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  if (row == nullptr) return traces;
+  for (const std::vector<std::string>& cells : cells_of(embedded_spill_traces().front().text))
+    if (cells.at(0) == std::to_string(row->arch) && cells.at(1) == row->plan)
+      (cells.at(2) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(3).c_str()), cells.at(4));
+  return traces;
 }
 
 }  // namespace attest

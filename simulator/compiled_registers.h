@@ -7,6 +7,7 @@
 #include "attest/problem/case.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/registers.h"
+#include "l1_cache.h"
 
 namespace attest {
 
@@ -20,5 +21,14 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
 /// its tiles. None where there is none.
 std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
                                          const DeviceSpec& device);
+
+/// In which order a compiled kernel stores and loads those words in a key tile.
+struct SpillTraces {
+  SpillTrace whole, masked;
+};
+
+/// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80 whose frames may not fit L1. Empty
+/// where there is none.
+SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 }  // namespace attest

@@ -41,6 +41,7 @@ constexpr Field fields[] = {
     {"smem_bytes_per_sm", &DeviceSpec::smem_bytes_per_sm, 1024, 1 << 30},
     {"smem_bytes_per_cta_max", &DeviceSpec::smem_bytes_per_cta_max, 1024, 1 << 30},
     {"smem_reserved_bytes_per_cta", &DeviceSpec::smem_reserved_bytes_per_cta, 0, 65536},
+    {"l1_and_smem_bytes_per_sm", &DeviceSpec::l1_and_smem_bytes_per_sm, 1024, 1 << 30},
     {"smem_bytes_per_clock", &DeviceSpec::smem_bytes_per_clock, 1, 65536},
     {"smem_latency_cycles", &DeviceSpec::smem_latency_cycles, 0, 1e6},
     {"mma_sync_fma_per_clock_16bit", &DeviceSpec::mma_sync_fma_per_clock_16bit, 1, 1e7},
@@ -63,6 +64,7 @@ constexpr Field fields[] = {
     {"l2_ways", &DeviceSpec::l2_ways, 1, 32},
     {"l2_dirty_ways", &DeviceSpec::l2_dirty_ways, 1, 32},
     {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18, Field::both},
+    {"l2_write_bytes_per_second", &DeviceSpec::l2_write_bytes_per_second, 1e6, 1e18},
     {"l2_latency_cycles", &DeviceSpec::l2_latency_cycles, 0, 1e6},
     {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50, Field::both},
     {"dram_bytes_per_second", &DeviceSpec::dram_bytes_per_second, 1e6, 1e18, Field::both},
@@ -117,6 +119,9 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.smem_bytes_per_cta_max > d.smem_bytes_per_sm)
     reader.refuse("smem_bytes_per_cta_max", std::to_string(d.smem_bytes_per_cta_max),
                   fmt::format("must not exceed smem_bytes_per_sm = {}", d.smem_bytes_per_sm));
+  if (d.l1_and_smem_bytes_per_sm < d.smem_bytes_per_sm)
+    reader.refuse("l1_and_smem_bytes_per_sm", std::to_string(d.l1_and_smem_bytes_per_sm),
+                  fmt::format("must not be below smem_bytes_per_sm = {}", d.smem_bytes_per_sm));
   if (d.l2_dirty_ways > d.l2_ways)
     reader.refuse("l2_dirty_ways", std::to_string(d.l2_dirty_ways),
                   fmt::format("must not exceed l2_ways = {}", d.l2_ways));

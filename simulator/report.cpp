@@ -75,7 +75,7 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .alu = d.alu * of_scheduler,
           .issue = d.issue * of_scheduler,
           .smem = (d.smem + d.operands) * warp_steps,
-          .l2_bytes = std::max(r.l2_read_bytes, r.sm_write_bytes),
+          .l2_bytes = l2_busy_bytes(r.l2_read_bytes, r.sm_write_bytes, r.device),
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
@@ -85,6 +85,19 @@ double combine_cycles(const SimulationReport& r) {
   const double seconds = r.device.launch_overhead_seconds + r.walk.partial_bytes / r.device.l2_bytes_per_second;
   return seconds * r.device.sm_clock_hz + r.device.cta_launch_cycles +
          (1 + 2.0 * r.plan.num_splits) * r.device.l2_latency_cycles;
+}
+
+/// Words a thread loads in a key tile, on average, that L1 does not have.
+double missing_words(const SimulationReport& r, double masked) {
+  const SpillLoads& loads = r.registers.loads;
+  const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
+  const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
+  const auto missing = [&](int words, const SpillTrace& trace) {
+    const bool known = !trace.accesses.empty();
+    return words * (known ? missing_part(trace, r.plan.num_warps, r.ctas_per_sm, lines)
+                          : missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines));
+  };
+  return masked * missing(loads.masked, traces.masked) + (1 - masked) * missing(loads.whole, traces.whole);
 }
 
 }  // namespace
@@ -139,10 +152,18 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   const KernelPlan spilling = with_spill(plan, r.registers);
   const Counts counts = count_case(c, plan);
-  const StepDemand demand =
-      counts.key_tiles == 0 ? StepDemand{} : step_demand(plan, device, counts, r.registers.spill_words, parts_of(c));
+  StepDemand demand;
   TileWalkOptions& options = r.walk_options;
   options = effort;
+  constexpr int line_bytes = 4 * 32;
+  double missing = 0;
+  if (counts.key_tiles > 0) {
+    demand = step_demand(plan, device, counts, r.registers.spill_words, parts_of(c));
+    const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
+    missing = missing_words(r, masked);
+    demand.l2 = l2_busy_bytes(missing * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
+                l2_bytes_per_clock(device);
+  }
   for (int n = 1; n <= r.ctas_per_sm; ++n)
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
   options.waits_per_key_tile = demand.waits;
@@ -152,8 +173,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto by = [&](Operand x) {
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
-  const auto spilled_bytes = [&](int words, std::int64_t times) {
-    return 4.0 * 32 * plan.num_warps * words * static_cast<double>(times);  // producers spill nothing
+  const auto spilled_bytes = [&](double words, std::int64_t times) {
+    return line_bytes * words * plan.num_warps * static_cast<double>(times);  // producers spill nothing
   };
   r.spill_store_bytes = spilled_bytes(spilling.spill_words_per_key_tile, r.walk.key_tiles) +
                         spilled_bytes(spilling.spill_words_per_cta, r.walk.ctas_with_rows);
@@ -162,7 +183,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
                        spilled_bytes(loads.masked, counts.masked_key_tiles) +
                        spilled_bytes(loads.once, r.walk.ctas_with_rows);
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
-                    r.walk.bias_read_bytes + r.walk.partial_bytes;
+                    r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing, r.walk.key_tiles);
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;
   if (plan.num_splits > 1) {
     r.kernels = 2;
@@ -172,7 +193,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     constexpr int rest_of_sector = 32 - 4;
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
   }
-  const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes;  // neighbours do not ask for these together
+  // neighbours do not ask for these together
+  const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing, r.walk.key_tiles);
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0)

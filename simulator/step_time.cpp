@@ -161,7 +161,9 @@ double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const D
 
 }  // namespace
 
-double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+namespace {
+
+double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
   // The first scheduler has the most warps; a CTA's go through its barriers together.
@@ -176,8 +178,18 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
                   warps.front() * std::max(d.fma, d.alu));
 }
 
+}  // namespace
+
+double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  return std::max(cycles_on_sm(d, plan, device, ctas), ctas * plan.num_warps * d.l2);
+}
+
 double l2_bytes_per_clock(const DeviceSpec& device) {
   return device.l2_bytes_per_second / device.sm_clock_hz / static_cast<double>(device.num_sms);
+}
+
+double l2_busy_bytes(double read, double written, const DeviceSpec& device) {
+  return std::max(read, read / 2 + written * device.l2_bytes_per_second / device.l2_write_bytes_per_second);
 }
 
 namespace {

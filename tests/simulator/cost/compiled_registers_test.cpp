@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attest/plan/catalog.h"
 #include "attest/simulator/report.h"
 
@@ -63,6 +65,37 @@ TEST(CompiledRegisters, LoadsAreThoseOfTheKernelThatStoresSo) {
   const SimulationReport estimated = simulate(c, plan, device, "attest");
   EXPECT_GT(estimated.registers.parked_words, 0);
   EXPECT_EQ(estimated.registers.loads.masked, estimated.registers.parked_words + estimated.registers.spill_words);
+}
+
+// The trace of the kernel that spills has the words that its row counts; what misses L1 is read by the SM.
+TEST(CompiledRegisters, TracesHaveTheWordsOfTheirKernels) {
+  const Case c = d128();
+  for (const char* name : {"h200", "a100"}) {
+    const DeviceSpec device = load_device(name);
+    const KernelPlan plan = plan_named("sm80-spill", c, device);
+    const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, device);
+    const SpillLoads loads = compiled_loads(plan, "sm80-spill", c, device).value();
+    const auto stored = [](const SpillTrace& trace) {
+      return std::count_if(trace.accesses.begin(), trace.accesses.end(),
+                           [](const SpillAccess& a) { return a.kind == SpillAccess::Kind::store; });
+    };
+    EXPECT_EQ(stored(traces.whole), plan.spill_words_per_key_tile);
+    EXPECT_EQ(std::ssize(traces.whole.accesses) - stored(traces.whole), loads.whole);
+    EXPECT_EQ(std::ssize(traces.masked.accesses) - stored(traces.masked), loads.masked);
+    EXPECT_TRUE(compiled_traces(plan_named("attest", c, device), "attest", c, device).whole.accesses.empty());
+  }
+}
+
+// Two CTAs an SM on an H200, whose frames are 2.5 times L1; one on an A100, whose frame fits.
+TEST(CompiledRegisters, LoadsThatMissL1AreReadByTheSm) {
+  const Case c = d128();
+  for (const char* name : {"h200", "a100"}) {
+    const DeviceSpec device = load_device(name);
+    const SimulationReport spill = simulate(c, plan_named("sm80-spill", c, device), device, "sm80-spill"),
+                           fits = simulate(c, plan_named("attest", c, device), device, "attest");
+    const double missing = (spill.sm_read_bytes - fits.sm_read_bytes) / spill.spill_load_bytes;
+    EXPECT_NEAR(missing, name == std::string_view("h200") ? 0.69 : 0, 0.03);
+  }
 }
 
 TEST(CompiledRegisters, OtherKernelsAreLeftAlone) {

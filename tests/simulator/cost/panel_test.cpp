@@ -54,9 +54,9 @@ constexpr double any = 1e9;
 // At the SM 0.2 is wanted of every call too; short ones read 0.3% of code besides.
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
-    {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.998},
+    {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.995},
     {"spill_load_bytes", 10, 10, 0.994},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.996},
-    {"l2_crossing_bytes", 5, any, 0.964},
+    {"l2_crossing_bytes", 5, any, 0.974},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -71,7 +71,7 @@ constexpr const char *behind_p0 = "copies under @P0, which the counter does not 
                      *branch = "stores under a branch outside the loops", *loads = "loads under a branch",
                      *early = "CTAs without rows store 4 of the 17 words before they end",
                      *alibi = "under a causal mask ALiBi's near keys rescale O in tile after tile",
-                     *its_loads = "loads that miss L1 are not in the model",
+                     *its_lines = "which lines L1 lets go of",
                      *narrow = "L1 serves some narrow copies of the SM's other CTA",
                      *called = "copies by a function wait for code and for arguments that have left L1",
                      *one_side = "more heads are read from one side alone than are, and no copy crosses twice";
@@ -85,7 +85,7 @@ constexpr Beyond beyond[] = {
     {"layout", "sm_read_bytes", 11.2, 22.4, narrow},
     {"forced conflicts", "sm_read_bytes", 0.2, 0.5, "512 keys: not looked into"},
     {"synchronous", "sm_read_bytes", 3.1, 3.7, "not looked into"},
-    {"forced spill", "sm_read_bytes", 0, 0, its_loads},
+    {"forced spill", "sm_read_bytes", 1.0, 2.6, its_lines},
     {"headdim", "sm_write_bytes", 0.6, 2.0, branch},
     {"split", "sm_write_bytes", 25.0, 38.4, "partial O leaves in stores that fill half a sector"},
     {"ragged", "sm_write_bytes", 0.4, 1.0, "eight rows' LSE straddle two sectors where a head's begins within one"},
@@ -106,7 +106,6 @@ constexpr Beyond beyond[] = {
     {"gqa", "l2_read_bytes", 6.0, 19.8, "as long"},
     {"paged", "l2_read_bytes", 7.1, 21.3, "how far CTAs drift that wait for copies"},
     {"layout", "l2_read_bytes", 6.6, 10.6, "as paged"},
-    {"forced spill", "l2_read_bytes", 0, 0, its_loads},
     {"synchronous", "l2_read_bytes", 13.5, 42.5, "how far CTAs drift that wait for copies"},
     {"no skipping", "l2_read_bytes", 5.9, 12.7, "as long"},
     {"long", "l2_crossing_bytes", 9.7, 23.7, "65,536 keys of two heads: L2 lets go of more"},
@@ -119,12 +118,11 @@ constexpr Beyond beyond[] = {
     {"scores", "l2_crossing_bytes", 12.9, 19.5, "as heads, and ALiBi's spill, which crosses too"},
     {"layout", "l2_crossing_bytes", 9.2, 10.6, one_side},
     {"forced conflicts", "l2_crossing_bytes", 9.9, 12.6, one_side},
-    {"forced spill", "l2_crossing_bytes", 0, 0, its_loads},
     {"synchronous", "l2_crossing_bytes", 6.6, 8.6, one_side},
     {"no skipping", "l2_crossing_bytes", 7.2, 9.5, one_side},
     {"long", "dram_read_bytes", 12.2, 22.1, "65,536 keys of two heads: L2 lets go of more"},
     {"layout", "dram_read_bytes", 4.4, 7.5, "rows of row_gap share sectors with the next ones"},
-    {"forced spill", "dram_read_bytes", 0, 0, its_loads},
+    {"forced spill", "dram_read_bytes", 19.5, 37.0, "what is stored again and again displaces more, or less, of L2"},
     {"no skipping", "dram_read_bytes", 2.0, 4.9, "as long"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
     {"headdim", "cycles", 9.6, 23.0,
@@ -134,7 +132,7 @@ constexpr Beyond beyond[] = {
     {"split", "cycles", 12.1, 19.5, "DRAM as in decoding; partial O that has left L2; partial waves"},
     {"paged", "cycles", 7.3, 15.3, called},
     {"layout", "cycles", 9.6, 18.4, called},
-    {"forced spill", "cycles", 0, 0, its_loads},
+    {"forced spill", "cycles", 14.7, 23.5, "what a miss costs a warp where L2 is not busy"},
     {"unfused", "cycles", 13.2, 19.9, "barriers, and sums that come back from beyond L1"},
 };
 

@@ -44,11 +44,12 @@ struct DeviceSpec {
   std::int64_t max_warps_per_sm = 0;
   std::int64_t max_ctas_per_sm = 0;
 
-  // ---- shared memory
+  // ---- shared memory and L1
   std::int64_t smem_bytes_per_sm = 0;
   std::int64_t smem_bytes_per_cta_max = 0;
   std::int64_t smem_reserved_bytes_per_cta = 0;
-  double smem_bytes_per_clock = 0;  // an SM; one wavefront moves 128 bytes
+  std::int64_t l1_and_smem_bytes_per_sm = 0;  // what is not set aside for shared memory is L1
+  double smem_bytes_per_clock = 0;            // an SM; one wavefront moves 128 bytes
   double smem_latency_cycles = 0;
 
   // ---- arithmetic, an SM and a clock
@@ -72,8 +73,9 @@ struct DeviceSpec {
   std::int64_t l2_partitions = 0;            // each of which keeps copies of what its SMs read
   std::int64_t l2_slices_per_partition = 0;  // among which the lines of 8 KiB are dealt out
   std::int64_t l2_ways = 0;
-  std::int64_t l2_dirty_ways = 0;  // of a set that stay dirty at most
-  double l2_bytes_per_second = 0;  // all SMs together, reads that hit
+  std::int64_t l2_dirty_ways = 0;        // of a set that stay dirty at most
+  double l2_bytes_per_second = 0;        // all SMs together, reads that hit
+  double l2_write_bytes_per_second = 0;  // likewise, written
   double l2_latency_cycles = 0;
   std::int64_t dram_bytes = 0;
   double dram_bytes_per_second = 0;

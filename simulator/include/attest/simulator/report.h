@@ -52,7 +52,7 @@ struct SimulationReport {
   int spill_bytes_per_thread = 0;   // stored in each key tile
   int parked_bytes_per_thread = 0;  // stored once a CTA
   double spill_store_bytes = 0;     // of sm_write_bytes
-  double spill_load_bytes = 0;      // of L1; what misses it is not modelled and not in sm_read_bytes
+  double spill_load_bytes = 0;      // of L1; what misses it is in sm_read_bytes
   int ctas_per_sm = 0;
   double cycles = 0;
   double time_us = 0;         // cycles at the device's clock; a launch is not in it

@@ -27,6 +27,7 @@ struct StepDemand {
   double epilogue = 0;  // once a query tile: O is divided and packed
   double waits = 0;     // of a warp with mma.sync on no resource: for what its own instructions have not brought yet
   double fma = 0, alu = 0;  // of the pipes of its scheduler's quarter, at their own rates
+  double l2 = 0;            // of its SM's share of L2, by local memory that L1 does not serve
 };
 
 /// Address arithmetic, loop control, moves and packing beside the instructions that the models list: 1.23 to 1.25
@@ -61,6 +62,11 @@ double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 
 /// Bytes that L2 delivers to one SM in a clock when all ask for as much.
 double l2_bytes_per_clock(const DeviceSpec& device);
+
+/// Bytes whose reading alone keeps L2 busy as long as what is read and written beside each other: written bytes at
+/// their own rate, and half of the time of those that are read, which is what all SMs reach together (`local` in
+/// docs/results/h200-sm.md).
+double l2_busy_bytes(double read, double written, const DeviceSpec& device);
 
 /// How much a key tile's time varies from one to the next, as a fraction.
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device);

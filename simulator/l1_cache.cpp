@@ -1,0 +1,103 @@
+#include "l1_cache.h"
+
+#include <algorithm>
+
+namespace attest {
+namespace {
+
+constexpr int line_bytes = 128;
+// CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
+constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
+
+}  // namespace
+
+L1Cache::L1Cache(int lines, int all)
+    : ways_(lines / sets), way_of_(static_cast<std::size_t>(all), -1), all_(static_cast<std::size_t>(ways_) * sets) {
+  for (int i = 0; i < all; ++i) set_of_.push_back(static_cast<int>(random() % sets));
+}
+
+std::uint32_t L1Cache::random() {
+  state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+  return static_cast<std::uint32_t>(state_ >> 33);
+}
+
+int L1Cache::to_go(const Way* set) {
+  int unused = 0;
+  for (int w = 0; w < ways_; ++w) {
+    if (set[w].line < 0) return w;
+    unused += set[w].used ? 0 : 1;
+  }
+  int chosen = static_cast<int>(random() % static_cast<std::uint32_t>(unused));
+  int w = 0;
+  while (set[w].used || chosen-- > 0) ++w;
+  return w;
+}
+
+bool L1Cache::use(int line, bool keep) {
+  int& way = way_of_[static_cast<std::size_t>(line)];
+  const bool held = way >= 0;
+  if (ways_ == 0 || (!held && !keep)) return held;
+  Way* const set = all_.data() + std::ptrdiff_t{set_of_[static_cast<std::size_t>(line)]} * ways_;
+  if (!held) {
+    way = to_go(set);
+    if (set[way].line >= 0) way_of_[static_cast<std::size_t>(set[way].line)] = -1;
+    set[way].line = line;
+  }
+  set[way].used = true;
+  if (std::all_of(set, set + ways_, [](const Way& w) { return w.used; }))
+    for (int w = 0; w < ways_; ++w) set[w].used = w == way && ways_ > 1;
+  return held;
+}
+
+std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
+  for (const std::int64_t kib : configurations_kib)
+    if (bytes <= 1024 * kib && 1024 * kib <= device.smem_bytes_per_sm) return 1024 * kib;
+  return device.smem_bytes_per_sm;
+}
+
+int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device) {
+  const std::int64_t taken = ctas * (smem_bytes + device.smem_reserved_bytes_per_cta);
+  return static_cast<int>((device.l1_and_smem_bytes_per_sm - smem_set_aside(taken, device)) / line_bytes);
+}
+
+double missing_part(const SpillTrace& trace, int warps, int ctas, int lines) {
+  constexpr int distances = 4, turns = 6, settled = 3;
+  int words = 0;
+  for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
+  struct Event {
+    int at, cta;
+    const SpillAccess* access;
+  };
+  std::int64_t loads = 0, missing = 0;
+  for (int d = 0; d < distances; ++d) {
+    std::vector<Event> events;
+    for (int cta = 0; cta < ctas; ++cta)
+      for (const SpillAccess& a : trace.accesses) {
+        const int behind = cta * (2 * d + 1) * trace.instructions / (2 * distances);
+        events.push_back({(a.at + behind) % trace.instructions, cta, &a});
+      }
+    std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
+    L1Cache cache(lines, ctas * warps * words);
+    for (int turn = 0; turn < turns; ++turn)
+      for (const Event& e : events)
+        for (int warp = 0; warp < warps; ++warp) {
+          const int line = (e.cta * warps + warp) * words + e.access->word;
+          if (e.access->kind == SpillAccess::Kind::store) {
+            cache.store(line);
+            continue;
+          }
+          const bool held = cache.load(line, e.access->kind == SpillAccess::Kind::last_load);
+          if (turn < settled) continue;
+          ++loads;
+          missing += held ? 0 : 1;
+        }
+  }
+  return loads == 0 ? 0 : static_cast<double>(missing) / static_cast<double>(loads);
+}
+
+double missing_part(int words, int warps, int ctas, int lines) {
+  const int all = words * warps * ctas;
+  return all <= lines ? 0 : 1 - static_cast<double>(lines) / all;
+}
+
+}  // namespace attest

@@ -1,0 +1,69 @@
+// An SM's L1 as local memory sees it: which of a kernel's spill loads find their word there.
+//
+// A word of a warp is a line of 128 bytes. What shared memory leaves of an SM's memory holds lines, in sets that take
+// lines at random and let go of one, at random too, of those that were not used since all of the set had been. A store
+// keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU), which takes no line
+// where it misses. The benchmark `local` has all of it (docs/results/h200-sm.md), the sets only in so far as a few
+// describe it better than one or 32.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "attest/simulator/device.h"
+
+namespace attest {
+
+/// Lines, numbered from 0, of which L1 holds some.
+class L1Cache {
+ public:
+  /// `lines` of `all` at most are held.
+  L1Cache(int lines, int all);
+  /// Whether the line was held.
+  bool store(int line) { return use(line, true); }
+  bool load(int line, bool last_use) { return use(line, !last_use); }
+
+ private:
+  static constexpr int sets = 16;
+  struct Way {
+    int line = -1;
+    bool used = false;  // since all of its set had been
+  };
+  bool use(int line, bool keep);
+  int to_go(const Way* set);
+  std::uint32_t random();
+
+  int ways_;
+  std::uint64_t state_ = 1;
+  std::vector<int> set_of_, way_of_;  // by line; -1: not held
+  std::vector<Way> all_;
+};
+
+/// A warp's access to a word of its frame in a turn of a loop over key tiles.
+struct SpillAccess {
+  enum class Kind : std::uint8_t { store, load, last_load };
+  int at = 0;  // instructions of the turn before it
+  Kind kind = Kind::store;
+  int word = 0;
+};
+
+struct SpillTrace {
+  int instructions = 0;  // of a turn
+  std::vector<SpillAccess> accesses;
+};
+
+/// Bytes of shared memory that the driver sets aside of an SM for CTAs that take `bytes`: the least configuration with
+/// room for them.
+std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device);
+
+/// Lines of L1 beside the shared memory of `ctas` CTAs that take `smem_bytes` each, with what is reserved for each.
+int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
+
+/// The part of a turn's loads that miss, where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and
+/// CTAs at any distance from each other. 0 where there are none.
+double missing_part(const SpillTrace& trace, int warps, int ctas, int lines);
+
+/// The same of `words` that a warp stores and loads for the last time once a turn, in an order that is not known: what
+/// does not fit, for what misses takes no place (0.1 more or less in the benchmark).
+double missing_part(int words, int warps, int ctas, int lines);
+
+}  // namespace attest

@@ -125,7 +125,8 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
   SpillTraces traces;
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return traces;
-  for (const std::vector<std::string>& cells : cells_of(embedded_spill_traces().front().text))
+  static const auto all = cells_of(embedded_spill_traces().front().text);
+  for (const std::vector<std::string>& cells : all)
     if (cells.at(0) == std::to_string(row->arch) && cells.at(1) == row->plan)
       (cells.at(2) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(3).c_str()), cells.at(4));
   return traces;

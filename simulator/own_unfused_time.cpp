@@ -18,6 +18,7 @@ constexpr double turn_bytes = 16 * 32 * warps;  // that a CTA waits for at once
 /// `n` CTAs of 8 warps that each do `part` and beside it `tensor` and `exp` and `smem` cycles.
 void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const WarpCode& part, StepDemand d,
                  const DeviceSpec& device) {
+  if (ctas == 0) return finish(kernel, {}, 0, device);
   const auto sms = static_cast<double>(device.num_sms), schedulers = static_cast<double>(device.warp_schedulers_per_sm);
   d.issue = part.instructions;
   d.alu = part.alu * device.alu_instruction_cycles;
@@ -43,7 +44,7 @@ void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const Warp
           .alu = d.alu * of_scheduler,
           .issue = d.issue * of_scheduler,
           .smem = d.smem * ctas * warps / sms},
-         ctas == 0 ? 0 : cycles, device);
+         cycles, device);
 }
 
 }  // namespace

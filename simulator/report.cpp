@@ -79,7 +79,8 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
-/// The kernel that combines splits: a warp waits for its row's LSE, then for each split's weight and, with it, its O.
+/// The kernel that combines splits, launched behind the first one: a warp waits for its row's LSE, then for each
+/// split's weight and for its O.
 double combine_cycles(const SimulationReport& r) {
   if (r.plan.num_splits == 1) return 0;
   const double seconds = r.device.launch_overhead_seconds + r.walk.partial_bytes / r.device.l2_bytes_per_second;

@@ -133,7 +133,7 @@ TEST(L1Cache, WhatDoesNotFitMissesInAnyOrder) {
   }
   std::printf("%d rows, off by %.3f\n", rows, sum / rows);
   EXPECT_GE(rows, 42);
-  EXPECT_LE(sum / rows, 0.08);
+  EXPECT_LE(sum / rows, 0.05);
 }
 
 // The least configuration for as many CTAs as an SM may hold, however many there are.

@@ -75,14 +75,11 @@ TEST(L1Cache, KeepsWhatIsStoredAndLoadedButForALastUseThatMisses) {
 }
 
 TEST(L1Cache, LetsGoOfALineThatWasNotUsedSinceAllWere) {
-  int kept = 0;
-  for (int seed = 0; seed < 64; ++seed) {
-    L1Cache cache(16 * 16, 10'000);  // the line used again and again outlives any number of others
-    cache.store(seed);
-    for (int i = 100; i < 9000; ++i) cache.store(i), cache.load(seed, false);
-    kept += cache.load(seed, true);
-  }
-  EXPECT_GE(kept, 62);
+  L1Cache cache(16 * 16, 10'000);
+  int gone = 0;  // a line that is used again and again outlives any number of others
+  cache.store(0);
+  for (int i = 1; i < 10'000; ++i) cache.store(i), gone += cache.load(0, false) ? 0 : 1;
+  EXPECT_EQ(gone, 0);
 }
 
 // By order: mean error of the part of loads that miss.

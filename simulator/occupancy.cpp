@@ -35,10 +35,11 @@ Occupancy occupancy(const KernelPlan& plan, int registers_per_thread, const Devi
                        fmt::format("{}, more than {} = {} of {}", takes, more_than, limit, device.name));
   };
   if (o.by_registers < 1)
-    refuse("num_warps", plan.num_warps,
-           fmt::format("with producer_warps {} and {} registers a thread takes {} registers", plan.producer_warps,
-                       registers_per_thread, warp_registers * plan.warps()),
-           "registers_per_sm", device.registers_per_sm);
+    throw InvalidInput("num_warps", fmt::format("{}", plan.num_warps),
+                       fmt::format("with producer_warps {} is {} warps of {} registers, more than the {} that "
+                                   "registers_per_sm = {} of {} holds, a scheduler's share each",
+                                   plan.producer_warps, plan.warps(), warp_registers, warps_by_registers,
+                                   device.registers_per_sm, device.name));
   if (o.by_smem < 1)
     refuse("tile_m", plan.tile_m,
            fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory", plan.tile_n, plan.stages,

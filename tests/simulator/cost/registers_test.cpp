@@ -184,5 +184,18 @@ TEST(Registers, AnSmWithTooFewIsRefused) {
   }
 }
 
+// Nine warps of 7168 registers are fewer than 65536 in all, but three of them are more than a scheduler's share.
+TEST(Occupancy, ARefusalNamesTheSharesOfSchedulers) {
+  KernelPlan plan;
+  plan.num_warps = 8;
+  plan.producer_warps = 1;
+  try {
+    occupancy(plan, 224, load_device("h200"));
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("9 warps of 7168 registers, more than the 8 that"));
+  }
+}
+
 }  // namespace
 }  // namespace attest

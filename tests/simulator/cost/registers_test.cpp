@@ -7,6 +7,7 @@
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
+#include "attest/simulator/occupancy.h"
 #include "plan_of.h"
 
 namespace attest {

@@ -79,50 +79,22 @@ void home_read(const Bench& bench) {
     for (const int size : {26, 28, 29, 30, 31, 32}) row(1, size, begins, of_home0(1, size, begins));
 }
 
-// What a hint costs between the partitions: pages read once by one side, of its own half of memory or the other's, or
-// by both sides.
-void hinted_read(const Bench& bench) {
-  struct Reader {
-    const char* who;
-    Workers workers;
-    int home;
-  };
-  struct Hint {
-    const char* hint;
-    PhaseOp op;
-  };
-  for (const Reader& reader : {Reader{"its_own", Workers::side0, 0}, Reader{"the_others", Workers::side0, 1},
-                               Reader{"both_sides", Workers::both_sides, 0}})
-    for (const Hint& hint : {Hint{"none", PhaseOp::read}, Hint{"evict_first", PhaseOp::read_evict_first},
-                             Hint{"evict_last", PhaseOp::read_evict_last}})
-      for (const int rounds : {1, 2})
-        for (const int size : {8, 16}) {
-          bench.row(reader.who, hint.hint, size, rounds);
-          const PageList pages(pages_of_home(bench.homes, reader.home));
-          Phase phase = phase_of(hint.op, reader.workers, size, pages);
-          phase.rounds = rounds;
-          run_phases({phase}, bench.buffer, bench.sms);
-        }
-}
+struct Mover {
+  const char* who;
+  Workers workers;
+  int home;
+};
+constexpr Mover its_own{"its_own", Workers::side0, 0}, the_others{"the_others", Workers::side0, 1},
+    both_sides{"both_sides", Workers::both_sides, 0};
 
-// What the copy engine's reads and writes cost between the partitions, beside those of threads.
-void bulk_move(const Bench& bench) {
-  struct Mover {
-    const char* who;
-    Workers workers;
-    int home;
-  };
-  struct Way {
-    const char* how;
-    PhaseOp op;
-  };
-  for (const Mover& mover : {Mover{"its_own", Workers::side0, 0}, Mover{"the_others", Workers::side0, 1}})
-    for (const Way& way :
-         {Way{"read", PhaseOp::read}, Way{"read_bulk", PhaseOp::read_bulk}, Way{"read_box", PhaseOp::read_box},
-          Way{"read_box_evict_first", PhaseOp::read_box_evict_first},
-          Way{"read_box_evict_last", PhaseOp::read_box_evict_last}, Way{"write", PhaseOp::write},
-          Way{"write_bulk", PhaseOp::write_bulk}, Way{"write_bulk_lines", PhaseOp::write_bulk_lines},
-          Way{"write_box", PhaseOp::write_box}})
+struct Way {
+  const char* how;
+  PhaseOp op;
+};
+
+void move_pages(const Bench& bench, const std::vector<Mover>& movers, const std::vector<Way>& ways) {
+  for (const Mover& mover : movers)
+    for (const Way& way : ways)
       for (const int rounds : {1, 2})
         for (const int size : {8, 16}) {
           bench.row(mover.who, way.how, size, rounds);
@@ -131,6 +103,28 @@ void bulk_move(const Bench& bench) {
           phase.rounds = rounds;
           run_phases({phase}, bench.buffer, bench.sms);
         }
+}
+
+// What a hint costs between the partitions: pages read once or twice by one side, of its own half of memory or the
+// other's, or by both sides.
+void hinted_read(const Bench& bench) {
+  move_pages(
+      bench, {its_own, the_others, both_sides},
+      {{"none", PhaseOp::read}, {"evict_first", PhaseOp::read_evict_first}, {"evict_last", PhaseOp::read_evict_last}});
+}
+
+// What the copy engine's reads and writes cost between the partitions, beside those of threads.
+void bulk_move(const Bench& bench) {
+  move_pages(bench, {its_own, the_others},
+             {{"read", PhaseOp::read},
+              {"read_bulk", PhaseOp::read_bulk},
+              {"read_box", PhaseOp::read_box},
+              {"read_box_evict_first", PhaseOp::read_box_evict_first},
+              {"read_box_evict_last", PhaseOp::read_box_evict_last},
+              {"write", PhaseOp::write},
+              {"write_bulk", PhaseOp::write_bulk},
+              {"write_bulk_lines", PhaseOp::write_bulk_lines},
+              {"write_box", PhaseOp::write_box}});
 }
 
 // Parts of lines, half of them homed on the side that moves them: what crosses, and whether the rest of a line that

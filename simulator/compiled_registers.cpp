@@ -93,13 +93,14 @@ const Compiled* kernel_of(const KernelPlan& plan, std::string_view name, const C
   return found;
 }
 
-SpillTrace trace_of(int instructions, const std::string& accesses) {
-  SpillTrace trace{instructions, {}};
+SpillTrace trace_of(int cycles, const std::string& accesses) {
+  SpillTrace trace{cycles, {}};
   std::istringstream in(accesses);
   char kind = 0;
   for (SpillAccess a; in >> a.at >> kind >> a.word;) {
     using Kind = SpillAccess::Kind;
     a.kind = kind == 's' ? Kind::store : kind == 'u' ? Kind::last_load : Kind::load;
+    if (a.kind != Kind::store) in >> kind >> a.waited;
     trace.accesses.push_back(a);
   }
   return trace;

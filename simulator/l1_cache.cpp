@@ -1,11 +1,16 @@
 #include "l1_cache.h"
 
 #include <algorithm>
+#include <cmath>
+#include <queue>
 
 namespace attest {
 namespace {
 
 constexpr int line_bytes = 128;
+// From a load that misses to its word (docs/results/h200-sm.md, local: 293 cycles from one to the next on all SMs,
+// where one that hits takes 57 of which 29 are its own).
+constexpr double miss_cycles = 293 - (57 - 29);
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
@@ -60,39 +65,69 @@ int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device) {
   return static_cast<int>((device.l1_and_smem_bytes_per_sm - smem_set_aside(taken, device)) / line_bytes);
 }
 
-double missing_part(const SpillTrace& trace, int warps, int ctas, int lines) {
-  constexpr int distances = 4, turns = 6, settled = 3;
+double waits_for(const SpillTrace& trace, const std::vector<bool>& missed) {
+  struct Load {
+    double waited, arrives;
+    bool operator<(const Load& other) const { return waited > other.waited; }
+  };
+  std::priority_queue<Load> on_their_way;
+  double late = 0;
+  const auto wait_until = [&](double at) {
+    for (; !on_their_way.empty() && on_their_way.top().waited <= at; on_their_way.pop())
+      late = std::max(late, on_their_way.top().arrives - on_their_way.top().waited);
+  };
+  for (std::size_t i = 0; i < trace.accesses.size(); ++i) {
+    const SpillAccess& a = trace.accesses[i];
+    wait_until(a.at);
+    if (missed[i]) on_their_way.push({static_cast<double>(a.waited), a.at + late + miss_cycles});
+  }
+  wait_until(HUGE_VAL);
+  return late;
+}
+
+SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines) {
+  constexpr int distances = 8, turns = 6, settled = 3;
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
   struct Event {
     int at, cta;
-    const SpillAccess* access;
+    std::size_t access;
   };
   std::int64_t loads = 0, missing = 0;
+  double waits = 0;
   for (int d = 0; d < distances; ++d) {
     std::vector<Event> events;
     for (int cta = 0; cta < ctas; ++cta)
-      for (const SpillAccess& a : trace.accesses) {
-        const int behind = cta * (2 * d + 1) * trace.instructions / (2 * distances);
-        events.push_back({(a.at + behind) % trace.instructions, cta, &a});
+      for (std::size_t i = 0; i < trace.accesses.size(); ++i) {
+        const int behind = cta * (2 * d + 1) * trace.cycles / (2 * distances);
+        events.push_back({(trace.accesses[i].at + behind) % trace.cycles, cta, i});
       }
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
     L1Cache cache(lines, ctas * warps * words);
-    for (int turn = 0; turn < turns; ++turn)
+    for (int turn = 0; turn < turns; ++turn) {
+      std::vector<std::vector<bool>> missed(static_cast<std::size_t>(ctas * warps),
+                                            std::vector<bool>(trace.accesses.size()));
       for (const Event& e : events)
-        for (int warp = 0; warp < warps; ++warp) {
-          const int line = (e.cta * warps + warp) * words + e.access->word;
-          if (e.access->kind == SpillAccess::Kind::store) {
+        for (int warp = e.cta * warps; warp < (e.cta + 1) * warps; ++warp) {
+          const SpillAccess& a = trace.accesses[e.access];
+          const int line = warp * words + a.word;
+          if (a.kind == SpillAccess::Kind::store) {
             cache.store(line);
             continue;
           }
-          const bool held = cache.load(line, e.access->kind == SpillAccess::Kind::last_load);
+          const bool held = cache.load(line, a.kind == SpillAccess::Kind::last_load);
+          missed[static_cast<std::size_t>(warp)][e.access] = !held;
           if (turn < settled) continue;
           ++loads;
           missing += held ? 0 : 1;
         }
+      if (turn < settled) continue;
+      for (const std::vector<bool>& of_warp : missed) waits += waits_for(trace, of_warp);
+    }
   }
-  return loads == 0 ? 0 : static_cast<double>(missing) / static_cast<double>(loads);
+  if (loads == 0) return {};
+  return {static_cast<double>(missing) / static_cast<double>(loads),
+          waits / (distances * (turns - settled) * ctas * warps)};
 }
 
 double missing_part(int words, int warps, int ctas, int lines) {

@@ -38,18 +38,30 @@ class L1Cache {
   std::vector<Way> all_;
 };
 
-/// A warp's access to a word of its frame in a turn of a loop over key tiles.
+/// A warp's access to a word of its frame in a turn of a loop over key tiles. Times are cycles of a warp alone, from
+/// the turn's begin, where no load misses.
 struct SpillAccess {
   enum class Kind : std::uint8_t { store, load, last_load };
-  int at = 0;  // instructions of the turn before it
+  int at = 0;
   Kind kind = Kind::store;
   int word = 0;
+  int waited = 0;  // until when a load needs not have brought its word; the next turn's begin and later likewise
 };
 
 struct SpillTrace {
-  int instructions = 0;  // of a turn
+  int cycles = 0;  // of a turn
   std::vector<SpillAccess> accesses;
 };
+
+/// Of a turn's loads.
+struct SpillMisses {
+  double part = 0;   // of them that miss
+  double waits = 0;  // cycles that a warp waits for those, while others ask L2 for nothing
+};
+
+/// Cycles that a warp waits in a turn in which those of its accesses miss: loads that are waited for together wait
+/// once, and as much less as a warp has to do before.
+double waits_for(const SpillTrace& trace, const std::vector<bool>& missed);
 
 /// Bytes of shared memory that the driver sets aside of an SM for CTAs that take `bytes`: the least configuration with
 /// room for them.
@@ -58,12 +70,11 @@ std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device);
 /// Lines of L1 beside the shared memory of `ctas` CTAs that take `smem_bytes` each, with what is reserved for each.
 int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 
-/// The part of a turn's loads that miss, where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and
-/// CTAs at any distance from each other. 0 where there are none.
-double missing_part(const SpillTrace& trace, int warps, int ctas, int lines);
+/// Where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and CTAs at any distance from each other.
+SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines);
 
-/// The same of `words` that a warp stores and loads for the last time once a turn, in an order that is not known: what
-/// does not fit, for what misses takes no place (0.1 more or less in the benchmark).
+/// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not
+/// known: what does not fit, for what misses takes no place (0.1 more or less in the benchmark).
 double missing_part(int words, int warps, int ctas, int lines);
 
 }  // namespace attest

@@ -1,5 +1,6 @@
 #include "queueing_network.h"
 
+#include <numeric>
 #include <utility>
 
 namespace attest {
@@ -24,23 +25,23 @@ void add_wait(Series& series, double demand) {
   series = std::move(sum);
 }
 
-/// `own`: the series of a class's resources and wait. What a class has at the shared one is a polynomial with k!
-/// divided out; x^K of all classes' stands for K!.
-double normalizing_constant(const Series& own, double shared, const std::vector<int>& customers) {
+/// `own`: the series of a class's resources and wait; `shared`: that of the shared ones, which all classes need alike,
+/// so that which of K customers are of which class is a factor of its own: K! over the k! of each class.
+double normalizing_constant(const Series& own, const Series& shared, const std::vector<int>& customers) {
   Series all = {1};
   for (const int n : customers) {
     Series more(all.size() + static_cast<std::size_t>(n));
-    double power = 1;
+    double orders = 1;
     for (int k = 0; k <= n; ++k) {
       for (std::size_t i = 0; i < all.size(); ++i)
-        more[i + static_cast<std::size_t>(k)] += all[i] * power * own[static_cast<std::size_t>(n - k)];
-      power *= shared / (k + 1);
+        more[i + static_cast<std::size_t>(k)] += all[i] / orders * own[static_cast<std::size_t>(n - k)];
+      orders *= k + 1;
     }
     all = std::move(more);
   }
   double sum = 0, factorial = 1;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    sum += all[i] * factorial;
+    sum += all[i] * factorial * shared[i];
     factorial *= static_cast<double>(i + 1);
   }
   return sum;
@@ -49,17 +50,21 @@ double normalizing_constant(const Series& own, double shared, const std::vector<
 }  // namespace
 
 double cycle_of_network(const NetworkDemand& demand, const std::vector<int>& customers) {
-  double unit = demand.shared + demand.wait;  // so that powers stay small
+  double unit = demand.wait;  // so that powers stay small
   for (const double x : demand.own) unit += x;
+  for (const double x : demand.shared) unit += x;
   if (unit == 0) return 0;
   Series own(static_cast<std::size_t>(customers[0]) + 1);
   own[0] = 1;
   for (const double x : demand.own) add_resource(own, x / unit);
   add_wait(own, demand.wait / unit);
+  Series shared(1 + static_cast<std::size_t>(std::accumulate(customers.begin(), customers.end(), 0)));
+  shared[0] = 1;
+  for (const double x : demand.shared) add_resource(shared, x / unit);
   std::vector<int> one_less = customers;
   --one_less[0];
-  return unit * customers[0] * normalizing_constant(own, demand.shared / unit, customers) /
-         normalizing_constant(own, demand.shared / unit, one_less);
+  return unit * customers[0] * normalizing_constant(own, shared, customers) /
+         normalizing_constant(own, shared, one_less);
 }
 
 }  // namespace attest

@@ -6,9 +6,9 @@ namespace attest {
 
 /// What each customer needs in a round.
 struct NetworkDemand {
-  std::vector<double> own;  // of the resources that only its class visits
-  double shared = 0;        // of the one that all visit
-  double wait = 0;          // of none
+  std::vector<double> own;     // of the resources that only its class visits
+  std::vector<double> shared;  // of those that all visit
+  double wait = 0;             // of none
 };
 
 /// The round of a customer of the first class, where class c has customers[c] customers, the first one at least one,

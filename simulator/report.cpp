@@ -88,17 +88,24 @@ double combine_cycles(const SimulationReport& r) {
          (1 + 2.0 * r.plan.num_splits) * r.device.l2_latency_cycles;
 }
 
-/// Words a thread loads in a key tile, on average, that L1 does not have.
-double missing_words(const SimulationReport& r, double masked) {
+/// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
+/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word.
+struct MissingWords {
+  double words = 0, waits = 0, waits_of_cta = 0;
+};
+MissingWords missing_words(const SimulationReport& r, double masked) {
   const SpillLoads& loads = r.registers.loads;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
   const auto missing = [&](int words, const SpillTrace& trace) {
     const bool known = !trace.accesses.empty();
-    return words * (known ? missing_part(trace, r.plan.num_warps, r.ctas_per_sm, lines)
-                          : missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines));
+    return known ? spill_misses(trace, r.plan.num_warps, r.ctas_per_sm, lines)
+                 : SpillMisses{missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines)};
   };
-  return masked * missing(loads.masked, traces.masked) + (1 - masked) * missing(loads.whole, traces.whole);
+  const SpillMisses of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
+  return {masked * loads.masked * of_masked.part + (1 - masked) * loads.whole * of_whole.part,
+          masked * of_masked.waits + (1 - masked) * of_whole.waits,
+          loads.whole == 0 ? 0 : of_whole.waits * loads.once / loads.whole};
 }
 
 }  // namespace
@@ -157,18 +164,20 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   TileWalkOptions& options = r.walk_options;
   options = effort;
   constexpr int line_bytes = 4 * 32;
-  double missing = 0;
+  MissingWords missing;
   if (counts.key_tiles > 0) {
     demand = step_demand(plan, device, counts, r.registers.spill_words, parts_of(c));
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
     missing = missing_words(r, masked);
-    demand.l2 = l2_busy_bytes(missing * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
+    demand.l2 = l2_busy_bytes(missing.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
                 l2_bytes_per_clock(device);
+    demand.l2_waited = std::min(1.0, missing.words) * demand.l2;  // where none misses none waits behind stores
+    demand.waits += missing.waits;
   }
   for (int n = 1; n <= r.ctas_per_sm; ++n)
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
   options.waits_per_key_tile = demand.waits;
-  options.cycles_per_cta = cycles_per_cta(demand, plan, device);
+  options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 
   const auto by = [&](Operand x) {
@@ -184,7 +193,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
                        spilled_bytes(loads.masked, counts.masked_key_tiles) +
                        spilled_bytes(loads.once, r.walk.ctas_with_rows);
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
-                    r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing, r.walk.key_tiles);
+                    r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing.words, r.walk.key_tiles);
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;
   if (plan.num_splits > 1) {
     r.kernels = 2;
@@ -195,7 +204,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
   }
   // neighbours do not ask for these together
-  const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing, r.walk.key_tiles);
+  const double unmerged =
+      r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing.words, r.walk.key_tiles);
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0)

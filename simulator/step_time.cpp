@@ -174,7 +174,7 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
   // The slot of a sum or product is the first cycle of its time at their pipe, which most of a softmax needs in a row;
   // comparisons stand among others, and bind only by their number.
   const double beyond_issue = d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)));
-  return std::max(cycle_of_network({{d.tensor, d.exp, d.issue, beyond_issue}, d.smem, d.waits}, warps),
+  return std::max(cycle_of_network({{d.tensor, d.exp, d.issue, beyond_issue}, {d.smem, d.l2_waited}, d.waits}, warps),
                   warps.front() * std::max(d.fma, d.alu));
 }
 

@@ -22,6 +22,7 @@ import subprocess
 from sass import LABEL, TEXT, constants_of, read_arguments
 
 INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?);")
+CONTROL = re.compile(r"\s+/\* (0x[0-9a-f]{16}) \*/")
 SLOT = re.compile(r"\[[^\]]*\]")
 TARGET = re.compile(r"\((\.L_x_\d+)\)")
 PLACES = ("once", "masked", "whole", "rescale", "alibi", "other")
@@ -39,10 +40,10 @@ def spilled(text, name):
 
 
 class Kernel:
-    """Basic blocks: instructions [first, last], and the blocks that may follow."""
+    """Basic blocks: instructions [first, last], and the blocks that may follow. Control words: one an instruction."""
 
-    def __init__(self, code, labels):
-        self.code = code
+    def __init__(self, code, labels, controls):
+        self.code, self.controls = code, controls
         jumps = {i: labels[target[1]] for i, text in enumerate(code)
                  if parts(text)[0] == "BRA" and (target := TARGET.search(text)) and target[1] in labels}
         ends = [i for i, text in enumerate(code) if i in jumps or parts(text)[0] in ("EXIT", "RET")]
@@ -150,16 +151,18 @@ def places(kernel):
 def kernels(nvdisasm, path):
     """(name, Kernel) of each function; those that a kernel calls are apart."""
     found = []
-    for line in subprocess.run([nvdisasm, "-c", path], capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run([nvdisasm, "-c", "-hex", path], capture_output=True, text=True, check=True).stdout.splitlines():
         if text := TEXT.match(line):
-            found.append((text[1], [], {}))
+            found.append((text[1], [], {}, []))
         elif line.startswith("$") and found:
-            found.append((line.rstrip(":"), [], {}))
+            found.append((line.rstrip(":"), [], {}, []))
         elif found and (label := LABEL.match(line)):
             found[-1][2][label[1]] = len(found[-1][1])
         elif found and (instruction := INSTRUCTION.match(line)):
             found[-1][1].append(instruction[1].strip())
-    return [(name, Kernel(code, labels)) for name, code, labels in found if code]
+        elif found and (control := CONTROL.match(line)):
+            found[-1][3].append(int(control[1], 16) >> 41)
+    return [(name, Kernel(code, labels, controls)) for name, code, labels, controls in found if code]
 
 
 def main():

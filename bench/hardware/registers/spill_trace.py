@@ -4,47 +4,84 @@
     spill_trace.py FILE.cubin... [--nvdisasm PATH] > simulator/measured/spill_traces.csv
 
 One line for each loop over key tiles of each kernel whose frame is larger than FRAME_WORDS, beyond which it may not fit
-L1: instructions of a turn, and its accesses in order as position, kind and word of the frame. Kinds: s stores, l loads,
-u loads for the last time before the word is stored again (LDL.LU). Of what runs in every turn, as spill_places.py has
-it.
+L1: cycles of a turn, and its accesses in order as cycle, kind and word of the frame, of loads also the cycle in which
+the first instruction waits for them. Kinds: s stores, l loads, u loads for the last time before the word is stored
+again (LDL.LU). Of what runs in every turn, as spill_places.py has it. Cycles are those of a warp alone by control words,
+as copy_paths.py has them, where every load hits L1.
 """
+import pathlib
 import re
+import sys
 
 import spill_places
 from compile_gpu_sm80 import plan_of
 from sass import read_arguments
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import copy_paths  # noqa: E402
+
 FRAME_WORDS = 60  # 256 threads of it are 60 KiB
 SLOT = re.compile(r"\[R1(?:\+0x([0-9a-f]+))?\]")
+LATENCIES = copy_paths.LATENCIES | dict.fromkeys(("LDL", "LDS", "LDSM", "SHFL"), copy_paths.LATENCIES["LD"])
+
+
+def clock(names, controls):
+    """Of each instruction the cycle in which it issues, and in which the first one waits for what it brings; the end."""
+    now, ready, users = 0, [0] * 6, [[] for _ in range(6)]
+    issues, waited = [], [None] * len(names)
+    for at, (name, control) in enumerate(zip(names * 2, controls * 2)):  # what the next turn waits for
+        for b in range(6):
+            if control >> 11 >> b & 1:
+                now = max(now, ready[b])
+        issues.append(now)
+        for b in range(6):
+            if control >> 11 >> b & 1:
+                for user in users[b]:
+                    waited[user] = now
+                users[b] = []
+        barrier = control >> 5 & 7
+        if barrier != copy_paths.NO_BARRIER:
+            ready[barrier] = max(ready[barrier], now + LATENCIES.get(name, 0))
+            if at < len(names):
+                users[barrier].append(at)
+        now += max(1, control & 15)
+    return issues[:len(names)], waited, issues[len(names)]
 
 
 def trace(kernel, head, latch):
-    """Instructions of a turn and its (position, kind, word)."""
+    """Cycles of a turn and its (cycle, kind, word, cycle waited for)."""
     always = [block for block in range(head, latch + 1) if spill_places.runs_in_turn(kernel, {block}, head, latch)]
     texts = kernel.texts(always)
+    names = [spill_places.parts(text) for text in texts]
+    controls = [kernel.controls[i] for block in always for i in range(kernel.blocks[block][0], kernel.blocks[block][1] + 1)]
+    issues, waited, cycles = clock([name[0] for name in names], controls)
     accesses = []
-    for at, text in enumerate(texts):
-        name = spill_places.parts(text)
+    for at, (text, name) in enumerate(zip(texts, names)):
         if text.startswith("@") or name[0] not in (spill_places.STORE, spill_places.LOAD):
             continue
         kind = "s" if name[0] == spill_places.STORE else "u" if "LU" in name else "l"
         first = int(SLOT.search(text)[1] or "0", 16) // 4
-        accesses += [(at, kind, first + i) for i in range(spill_places.spilled(text, name[0]))]
-    return len(texts), accesses
+        until = None if kind == "s" else round(waited[at])
+        accesses += [(round(issues[at]), kind, first + i, until) for i in range(spill_places.spilled(text, name[0]))]
+    return round(cycles), accesses
+
+
+def shown(at, kind, word, until):
+    return f"{at}{kind}{word}" + ("" if until is None else f":{until}")
 
 
 def main():
     args = read_arguments(__doc__)
-    print("arch,plan,loop,instructions,accesses")
+    print("arch,plan,loop,cycles,accesses")
     for path in args.files:
         arch = re.search(r"sm_(\d+)", path)[1]
         for name, kernel in spill_places.kernels(args.nvdisasm, path):
             loops = kernel.key_loops()
             traces = [trace(kernel, *loop) for loop in loops]
-            if max((word for _, accesses in traces for *_, word in accesses), default=0) < FRAME_WORDS:
+            if max((word for _, accesses in traces for *_, word, _ in accesses), default=0) < FRAME_WORDS:
                 continue
-            for loop, (instructions, accesses) in zip(("masked", "whole")[-len(loops):], traces):
-                print(arch, plan_of(name), loop, instructions, " ".join(f"{at}{kind}{word}" for at, kind, word in accesses), sep=",")
+            for loop, (cycles, accesses) in zip(("masked", "whole")[-len(loops):], traces):
+                print(arch, plan_of(name), loop, cycles, " ".join(shown(*x) for x in accesses), sep=",")
 
 
 if __name__ == "__main__":

@@ -83,6 +83,13 @@ TEST(CompiledRegisters, TracesHaveTheWordsOfTheirKernels) {
     EXPECT_EQ(std::ssize(traces.whole.accesses) - stored(traces.whole), loads.whole);
     EXPECT_EQ(std::ssize(traces.masked.accesses) - stored(traces.masked), loads.masked);
     EXPECT_TRUE(compiled_traces(plan_named("attest", c, device), "attest", c, device).whole.accesses.empty());
+    for (const SpillTrace* trace : {&traces.whole, &traces.masked})
+      for (const SpillAccess& access : trace->accesses) {
+        EXPECT_LT(access.at, trace->cycles);
+        if (access.kind == SpillAccess::Kind::store) continue;
+        EXPECT_GE(access.waited, access.at + 29);  // where it hits
+        EXPECT_LT(access.waited, access.at + trace->cycles);
+      }
   }
 }
 

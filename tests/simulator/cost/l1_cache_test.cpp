@@ -10,10 +10,12 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attest/simulator/step_time.h"
 #include "csv.h"
+#include "queueing_network.h"
 
 namespace attest {
 namespace {
@@ -46,7 +48,7 @@ int lines_of(const Row& row) { return (256 * 1024 - whole(row, "launch__shared_m
 /// A turn of the benchmark, as local.h has its orders.
 SpillTrace turn_of(const std::string& order, int words, int lag) {
   SpillTrace turn;
-  const auto access = [&](Kind kind, int word) { turn.accesses.push_back({turn.instructions++, kind, word}); };
+  const auto access = [&](Kind kind, int word) { turn.accesses.push_back({turn.cycles++, kind, word}); };
   for (int i = 0; i < words; ++i) {
     if (order == "read" || order == "update" || order == "read_behind") access(Kind::load, i);
     if (order != "read" && order != "read_behind") access(Kind::store, i);
@@ -96,7 +98,7 @@ TEST(L1Cache, MissesAsMeasured) {
       continue;
     if (ctas == 1 && row.at("smem_kib") == "228") continue;  // what they cost, below
     if (order == "write" || order == "chase" || order == "spilled_forward" || order == "spilled_behind") continue;
-    const double predicted = missing_part(turn_of(order, words, whole(row, "lag")), warps, ctas, lines_of(row));
+    const double predicted = spill_misses(turn_of(order, words, whole(row, "lag")), warps, ctas, lines_of(row)).part;
     std::printf("%-16s %4d words %2d x %d warps %5d lines: %.3f of %.3f miss\n", order.c_str(), words, warps, ctas,
                 lines_of(row), predicted, missing(row));
     errors[order].sum += std::abs(predicted - missing(row));
@@ -131,6 +133,57 @@ TEST(L1Cache, WhatDoesNotFitMissesInAnyOrder) {
   std::printf("%d rows, off by %.3f\n", rows, sum / rows);
   EXPECT_GE(rows, 42);
   EXPECT_LE(sum / rows, 0.05);
+}
+
+// Loads that are waited for together wait once, for as long as a chain of them takes for a miss beyond a hit; what a
+// warp has to do before it waits is taken off, and what comes after a wait is as much later.
+TEST(L1Cache, AWarpWaitsForWhatItDoesNotHide) {
+  double of_hit = 0, of_miss = 0;
+  for (const Row& row : measured())
+    if (row.at("order") == "chase" && row.at("sms") == "132")
+      (missing(row) > 0.5 ? of_miss : of_hit) =
+          counted(row, "cycles") / (counted(row, "turns") - 1) / counted(row, "words");
+  const double beyond_hit = of_miss - of_hit;
+  constexpr int hit = 29;
+  const auto load = [](int at, int waited) { return SpillAccess{at, Kind::load, 0, waited}; };
+  const auto waits = [](std::vector<SpillAccess> accesses, std::vector<bool> missed) {
+    return waits_for({1000, std::move(accesses)}, missed);
+  };
+  EXPECT_NEAR(waits({load(0, hit)}, {true}), beyond_hit, 1);
+  EXPECT_EQ(waits({load(0, hit)}, {false}), 0);
+  EXPECT_NEAR(waits({load(0, hit), load(10, 10 + hit)}, {true, true}), beyond_hit + 10, 11);
+  EXPECT_NEAR(waits({load(0, 100), load(10, 100)}, {true, true}), beyond_hit + 10 - (100 - hit), 1);
+  EXPECT_NEAR(waits({load(0, 100), load(10, 100)}, {true, false}), beyond_hit - (100 - hit), 1);
+  EXPECT_EQ(waits({load(0, 300)}, {true}), 0);
+  EXPECT_NEAR(waits({load(0, hit), load(hit, 2 * hit)}, {true, true}), 2 * beyond_hit, 2);
+  EXPECT_NEAR(waits({load(0, 900), load(10, 10 + hit), load(600, 950)}, {true, true, true}), beyond_hit, 1);
+  EXPECT_NEAR(waits({load(990, 1000 + hit)}, {true}), beyond_hit - 10, 1);  // in the turn that follows
+}
+
+// All are stored, then loaded, beside other warps: L2 as a station that they share beside what one takes alone. Warps
+// of the benchmark go through it together, so that they wait longer.
+TEST(L1Cache, WarpsWaitForEachOtherInL2) {
+  const DeviceSpec h200 = load_device("h200");
+  double alone = 0;
+  int rows = 0;
+  for (const Row& row : measured()) {
+    if (row.at("order") != "forward" || row.at("ctas_an_sm") != "1" || row.at("sms") != "132" ||
+        row.at("bytes") != "4" || missing(row) < 0.9)
+      continue;
+    const double turns = counted(row, "turns"), warps = counted(row, "warps"), words = counted(row, "words");
+    const double bytes = 128 * words, cycles = counted(row, "cycles") / (turns - 1);
+    const double l2 = l2_busy_bytes(bytes, bytes, h200) / l2_bytes_per_clock(h200);
+    if (warps == 1) alone = cycles / words;
+    const double predicted = cycle_of_network({{}, {l2}, alone * words - l2}, {whole(row, "warps")});
+    const double bound = std::max(alone * words, warps * l2);
+    std::printf("%2.0f warps %3.0f words: %.0f of %.0f cycles, %.3f; without a queue %.3f\n", warps, words, predicted,
+                cycles, predicted / cycles, bound / cycles);
+    EXPECT_GT(predicted / cycles, 0.75);
+    EXPECT_LT(predicted / cycles, 1.03);
+    EXPECT_GE(predicted, bound * (1 - 1e-9));
+    ++rows;
+  }
+  EXPECT_EQ(rows, 5);
 }
 
 // The least configuration for as many CTAs as an SM may hold, however many there are.

@@ -11,8 +11,11 @@
 
 #include "attest/problem/file.h"
 #include "attest/simulator/comparison.h"
+#include "attest/simulator/report.h"
 #include "attest/simulator/unfused.h"
+#include "compiled_registers.h"
 #include "csv.h"
+#include "l1_cache.h"
 
 namespace attest {
 namespace {
@@ -55,7 +58,7 @@ constexpr double any = 1e9;
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
     {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.995},
-    {"spill_load_bytes", 10, 10, 0.994},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.996},
+    {"spill_load_bytes", 10, 10, 0.994},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.993},
     {"l2_crossing_bytes", 5, any, 0.974},
 };
 
@@ -85,7 +88,7 @@ constexpr Beyond beyond[] = {
     {"layout", "sm_read_bytes", 11.2, 22.4, narrow},
     {"forced conflicts", "sm_read_bytes", 0.2, 0.5, "512 keys: not looked into"},
     {"synchronous", "sm_read_bytes", 3.1, 3.7, "not looked into"},
-    {"forced spill", "sm_read_bytes", 1.0, 2.6, its_lines},
+    {"forced spill", "sm_read_bytes", 1.1, 2.8, its_lines},
     {"headdim", "sm_write_bytes", 0.6, 2.0, branch},
     {"split", "sm_write_bytes", 25.0, 38.4, "partial O leaves in stores that fill half a sector"},
     {"ragged", "sm_write_bytes", 0.4, 1.0, "eight rows' LSE straddle two sectors where a head's begins within one"},
@@ -132,7 +135,6 @@ constexpr Beyond beyond[] = {
     {"split", "cycles", 12.1, 19.5, "DRAM as in decoding; partial O that has left L2; partial waves"},
     {"paged", "cycles", 7.3, 15.3, called},
     {"layout", "cycles", 9.6, 18.4, called},
-    {"forced spill", "cycles", 14.7, 23.5, "what a miss costs a warp where L2 is not busy"},
     {"unfused", "cycles", 13.2, 19.9, "barriers, and sums that come back from beyond L1"},
 };
 
@@ -227,6 +229,29 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
     }
   }
   EXPECT_EQ(launches, 12);
+}
+
+// What samples have a warp of the kernel that spills wait for loads, a key tile: half of it alone, the rest beside
+// others.
+TEST(Panel, WarpsThatSpillWaitAsSampled) {
+  const DeviceSpec h200 = load_device("h200");
+  std::ifstream in(ATTEST_MEASURED "/h200_stalls.csv");
+  int launches = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("forced spill,")) continue;
+    const std::vector<std::string> cells = csv_cells(line);
+    const Case c = case_from_json_text(cells[2]);
+    const KernelPlan plan = plan_named("sm80-spill", c, h200);
+    const SpillTrace trace = compiled_traces(plan, "sm80-spill", c, h200).whole;
+    const Problem& p = c.problem;
+    const std::int64_t tiles = p.batch * p.nheads * (p.seqlen_q / plan.tile_m) * (p.seqlen_k / plan.tile_n);
+    const double sampled = std::stod(cells[5]) * std::stod(cells[15]) / static_cast<double>(tiles * plan.num_warps);
+    const double alone = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200)).waits;
+    std::printf("%4ld keys: %.0f of %.0f cycles\n", static_cast<long>(p.seqlen_k), alone, sampled);
+    EXPECT_NEAR(alone / sampled, 0.46, 0.06);
+    ++launches;
+  }
+  EXPECT_EQ(launches, 2);
 }
 
 // What a profiler counted of two of the calls, kernel by kernel. O of 64 columns is half a tile, where a warp's lanes

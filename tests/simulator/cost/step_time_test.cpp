@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 namespace attest {
@@ -35,7 +36,7 @@ TEST(StepTime, ManyWarpsAreBoundByTheBusiestResource) {
 struct Network {
   std::vector<double> throughputs;
   std::vector<std::array<double, 3>> own;  // customers at tensor, exp and issue
-  double smem = 0;
+  double smem = 0, l2 = 0;
 };
 Network analysed(const StepDemand& d, const std::vector<int>& warps) {
   Network n{std::vector<double>(warps.size()), std::vector<std::array<double, 3>>(warps.size())};
@@ -45,10 +46,11 @@ Network analysed(const StepDemand& d, const std::vector<int>& warps) {
     --less[c];
     const Network met = analysed(d, less);  // what an arriving warp meets
     const double stays[] = {d.tensor * (1 + met.own[c][0]), d.exp * (1 + met.own[c][1]), d.issue * (1 + met.own[c][2])};
-    const double smem = d.smem * (1 + met.smem), cycle = stays[0] + stays[1] + stays[2] + smem + d.waits;
+    const double smem = d.smem * (1 + met.smem), l2 = d.l2_waited * (1 + met.l2);
+    const double cycle = stays[0] + stays[1] + stays[2] + smem + l2 + d.waits;
     n.throughputs[c] = warps[c] / cycle;
     for (std::size_t i = 0; i < 3; ++i) n.own[c][i] = n.throughputs[c] * stays[i];
-    n.smem += n.throughputs[c] * smem;
+    n.smem += n.throughputs[c] * smem, n.l2 += n.throughputs[c] * l2;
   }
   return n;
 }
@@ -56,8 +58,8 @@ Network analysed(const StepDemand& d, const std::vector<int>& warps) {
 TEST(StepTime, IsMeanValueAnalysis) {
   const DeviceSpec device = load_device("h100");
   StepDemand demand{400, 250, 300, 170};
-  for (const double waits : {0.0, 500.0}) {
-    demand.waits = waits;
+  for (const auto& [waits, l2] : {std::pair{0.0, 0.0}, {500.0, 0.0}, {500.0, 230.0}}) {
+    demand.waits = waits, demand.l2_waited = l2;
     for (const int ctas : {1, 2}) {
       const Network n = analysed(demand, std::vector<int>(4, ctas));
       EXPECT_NEAR(cycles_per_key_tile(demand, warps(4), device, ctas), ctas / n.throughputs[0], 1e-6);
@@ -85,8 +87,8 @@ TEST(StepTime, MoreCtasTakeLongerButLessThanOneAfterTheOther) {
 TEST(StepTime, EveryDemandCosts) {
   const DeviceSpec device = load_device("h100");
   const StepDemand base{500, 200, 400, 100};
-  for (double StepDemand::*member :
-       {&StepDemand::tensor, &StepDemand::exp, &StepDemand::issue, &StepDemand::smem, &StepDemand::waits}) {
+  for (double StepDemand::*member : {&StepDemand::tensor, &StepDemand::exp, &StepDemand::issue, &StepDemand::smem,
+                                     &StepDemand::waits, &StepDemand::l2_waited}) {
     StepDemand more = base;
     more.*member += 50;
     EXPECT_GT(cycles_per_key_tile(more, warps(4), device, 2), cycles_per_key_tile(base, warps(4), device, 2) + 25);

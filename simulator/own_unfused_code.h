@@ -33,10 +33,10 @@ struct OwnSoftmaxCode {
 
 inline constexpr OwnProductCode own_scores_code{
     .start = {202, 62, 59, 655, 0},
-    .step = {304, 104, 62, 959, 2},
-    .copy_a = {58, 24, 20, 179, 1},
-    .copy_b = {67, 25, 22, 217, 1},
-    .between = {80, 29, 12, 154, 0},
+    .step = {304, 104, 62, 992, 2},
+    .copy_a = {58, 24, 20, 195, 1},
+    .copy_b = {67, 25, 22, 234, 1},
+    .between = {80, 29, 12, 159, 0},
     .results = {441, 150, 142, 1546, 4},
     .turn = {85, 33, 31, 305, 0},
 };
@@ -49,10 +49,10 @@ inline constexpr OwnSoftmaxCode own_softmax_code{
 };
 inline constexpr OwnProductCode own_output_code{
     .start = {201, 64, 56, 639, 0},
-    .step = {305, 86, 46, 1054, 2},
-    .copy_a = {54, 22, 16, 175, 1},
-    .copy_b = {66, 27, 19, 218, 1},
-    .between = {80, 28, 15, 147, 0},
+    .step = {305, 86, 46, 1088, 2},
+    .copy_a = {54, 22, 16, 191, 1},
+    .copy_b = {66, 27, 19, 236, 1},
+    .between = {80, 28, 15, 152, 0},
     .results = {813, 212, 294, 4105, 4},
     .turn = {176, 48, 70, 934, 0},
 };

@@ -60,6 +60,9 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
   const double bytes = steps * depth_of_step * (g.rows + g.columns) * 2 + products * 2 * (32.0 + 64) / (32 * 64) +
                        2 * g.rows * g.columns * sizeof(float);
   d.smem = bytes / device.smem_bytes_per_clock / warps;
+  // loads leave an SM behind what it stores: sums, which go to local memory, and results
+  const double stored = g.tiles == 0 ? 0 : (kernel.local_bytes + kernel.result_bytes) / (g.tiles * warps);
+  d.l2_waited = l2_busy_bytes(0, stored, device) / l2_bytes_per_clock(device);
   kernel.l2_read_bytes += g.l2_read_bytes;
   const OwnProductCode& code = scores ? own_scores_code : own_output_code;
   time_kernel(kernel, g.tiles, ctas_per_sm, code.once() + steps * code.slice(), d, device);

@@ -31,6 +31,8 @@ class Kernel(copy_paths.Kernel):
     def latency(self, text: str) -> float:
         if text.startswith("@"):
             return 0
+        if operation(text) == "S2UR":
+            return copy_paths.LATENCIES["S2R"]
         wide = "LDG.E.128" if "LDG.E.128" in text else "LD" if operation(text) in ("LDG", "LDS") else operation(text)
         return copy_paths.LATENCIES.get(wide, 0)
 

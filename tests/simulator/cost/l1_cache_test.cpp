@@ -146,7 +146,7 @@ TEST(L1Cache, AWarpWaitsForWhatItDoesNotHide) {
   const double beyond_hit = of_miss - of_hit;
   constexpr int hit = 29;
   const auto load = [](int at, int waited) { return SpillAccess{at, Kind::load, 0, waited}; };
-  const auto waits = [](std::vector<SpillAccess> accesses, std::vector<bool> missed) {
+  const auto waits = [](std::vector<SpillAccess> accesses, const std::vector<bool>& missed) {
     return waits_for({1000, std::move(accesses)}, missed);
   };
   EXPECT_NEAR(waits({load(0, hit)}, {true}), beyond_hit, 1);
@@ -195,7 +195,7 @@ TEST(L1Cache, TheDriverSetsAsideWhatTheCtasOfAnSmMayTake) {
     const int kib = whole(row, "smem_kib") / whole(row, "ctas_an_sm");
     const int ctas = std::min(228 / kib, 64 / whole(row, "warps"));
     EXPECT_EQ(smem_set_aside(std::int64_t{1024} * ctas * kib, h200), whole(row, "launch__shared_mem_config_size"));
-    EXPECT_EQ(l1_lines((kib - 1) * 1024, ctas, h200), lines_of(row));
+    EXPECT_EQ(l1_lines(std::int64_t{1024} * (kib - 1), ctas, h200), lines_of(row));
     ++rows;
   }
   EXPECT_EQ(rows, 10);

@@ -135,7 +135,7 @@ constexpr Beyond beyond[] = {
     {"split", "cycles", 12.1, 19.5, "DRAM as in decoding; partial O that has left L2; partial waves"},
     {"paged", "cycles", 7.3, 15.3, called},
     {"layout", "cycles", 9.6, 18.4, called},
-    {"unfused", "cycles", 13.2, 19.9, "barriers, and sums that come back from beyond L1"},
+    {"unfused", "cycles", 11.7, 18.5, "barriers, and copies of A that take longer than L2 does"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -207,7 +207,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   EXPECT_EQ(large, 3);
 }
 
-// Softmax takes what its instructions say; products a fourth more.
+// Softmax takes what its instructions say; products a fifth more.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
   int launches = 0;
@@ -223,7 +223,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
                        100 * counted;
       std::printf("%-15s %9.0f of %9.0f cycles, %.3f, bound by %s; tensor pipe %6.0f of %6.0f\n",
                   std::string(step.name).c_str(), step.cycles, counted, ratio, step.bound.c_str(), tensor, active);
-      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.785, active == 0 ? 0.055 : 0.09) << step.name << command_line(call.c);
+      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.804, active == 0 ? 0.055 : 0.08) << step.name << command_line(call.c);
       EXPECT_NEAR(tensor, active, 0.06 * active + 1) << step.name << command_line(call.c);
       ++launches;
     }

@@ -79,84 +79,11 @@ void home_read(const Bench& bench) {
     for (const int size : {26, 28, 29, 30, 31, 32}) row(1, size, begins, of_home0(1, size, begins));
 }
 
-struct Mover {
-  const char* who;
-  Workers workers;
-  int home;
-};
-constexpr Mover its_own{"its_own", Workers::side0, 0}, the_others{"the_others", Workers::side0, 1},
-    both_sides{"both_sides", Workers::both_sides, 0};
-
-struct Way {
-  const char* how;
-  PhaseOp op;
-};
-
-void move_pages(const Bench& bench, const std::vector<Mover>& movers, const std::vector<Way>& ways) {
-  for (const Mover& mover : movers)
-    for (const Way& way : ways)
-      for (const int rounds : {1, 2})
-        for (const int size : {8, 16}) {
-          bench.row(mover.who, way.how, size, rounds);
-          const PageList pages(pages_of_home(bench.homes, mover.home));
-          Phase phase = phase_of(way.op, mover.workers, size, pages);
-          phase.rounds = rounds;
-          run_phases({phase}, bench.buffer, bench.sms);
-        }
-}
-
-// What a hint costs between the partitions: pages read once or twice by one side, of its own half of memory or the
-// other's, or by both sides.
-void hinted_read(const Bench& bench) {
-  move_pages(
-      bench, {its_own, the_others, both_sides},
-      {{"none", PhaseOp::read}, {"evict_first", PhaseOp::read_evict_first}, {"evict_last", PhaseOp::read_evict_last}});
-}
-
-// What the copy engine's reads and writes cost between the partitions, beside those of threads.
-void bulk_move(const Bench& bench) {
-  move_pages(bench, {its_own, the_others},
-             {{"read", PhaseOp::read},
-              {"read_bulk", PhaseOp::read_bulk},
-              {"read_box", PhaseOp::read_box},
-              {"read_box_evict_first", PhaseOp::read_box_evict_first},
-              {"read_box_evict_last", PhaseOp::read_box_evict_last},
-              {"write", PhaseOp::write},
-              {"write_bulk", PhaseOp::write_bulk},
-              {"write_bulk_lines", PhaseOp::write_bulk_lines},
-              {"write_box", PhaseOp::write_box}});
-}
-
-// Parts of lines, half of them homed on the side that moves them: what crosses, and whether the rest of a line that
-// follows later crosses again.
-void parts_of_lines(const Bench& bench) {
-  for (const PhaseOp op : {PhaseOp::read, PhaseOp::write})
-    for (const int row_bytes : {128, 96, 64, 32})
-      for (const bool rest : {false, true})
-        for (const int lines : {8, 16}) {
-          bench.row(op == PhaseOp::read ? "read" : "write", row_bytes, rest ? "then_the_rest" : "alone", lines);
-          const auto phase = [&](int from, int to) {
-            return Phase{.op = op,
-                         .workers = Workers::side0,
-                         .bytes = lines * kMiB * (to - from) / 128,
-                         .base = from,
-                         .row_bytes = to - from,
-                         .row_stride = 128};
-          };
-          std::vector<Phase> phases = {phase(0, row_bytes)};
-          if (rest && row_bytes < 128) phases.push_back(phase(row_bytes, 128));
-          run_phases(phases, bench.buffer, bench.sms);
-        }
-}
-
 }  // namespace
 
 std::vector<Experiment> displace_experiments() {
   return {{"displaced_read", "between,resident_mib,mib,rounds", displaced_read},
-          {"home_read", "ranges,mib,begins,rounds", home_read},
-          {"hinted_read", "who,hint,mib,rounds", hinted_read},
-          {"bulk_move", "who,how,mib,rounds", bulk_move},
-          {"parts_of_lines", "op,row_bytes,rest,mib_of_lines", parts_of_lines}};
+          {"home_read", "ranges,mib,begins,rounds", home_read}};
 }
 
 }  // namespace attest::hardware

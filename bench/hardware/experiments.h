@@ -37,6 +37,7 @@ struct Experiment {
 std::vector<Experiment> write_experiments();
 std::vector<Experiment> read_experiments();
 std::vector<Experiment> displace_experiments();
+std::vector<Experiment> crossing_experiments();
 std::vector<Experiment> merge_experiments();
 std::vector<Experiment> placement_experiments();
 

@@ -22,13 +22,25 @@ struct Worker {
   int of = 1;
 };
 
-__device__ Worker worker_of(const Phase& phase, const SmPlace& place, int sm, int sms, int sms_of_side0) {
+__device__ Worker worker_of_gpc(const SmPlace* places, int sm, int sms) {
+  Worker worker{0, 0};
+  for (int other = 0; other < sms; ++other)
+    if (places[other].gpc == places[sm].gpc) worker.rank += other < sm ? 1 : 0, ++worker.of;
+  return worker;
+}
+
+__device__ Worker worker_of(const Phase& phase, const SmPlace* places, int sm, int sms, int sms_of_side0) {
+  const SmPlace& place = places[sm];
   const int of_side = place.side == 0 ? sms_of_side0 : sms - sms_of_side0;
   switch (phase.workers) {
     case Workers::split:
       return {sm, sms};
     case Workers::both_sides:
       return {place.rank_of_side, of_side};
+    case Workers::every_gpc:
+      return worker_of_gpc(places, sm, sms);
+    case Workers::gpcs_of_side0:
+      return place.side == 0 ? worker_of_gpc(places, sm, sms) : Worker{};
     case Workers::side0:
       return {place.side == 0 ? place.rank_of_side : -1, of_side};
     case Workers::side1:
@@ -116,6 +128,18 @@ __device__ void load_box(std::uint32_t to, const CUtensorMap& map, int row, Phas
   turn ^= 1;
 }
 
+__device__ void prefetch_box(const CUtensorMap& map, int row) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(0), "r"(row) : "memory");
+}
+
+__device__ void load_async(std::uint32_t to, const std::uint8_t* at, PhaseOp op) {
+  if (op == PhaseOp::read_async)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(at));
+  else
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(at));
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 __device__ void store_box(const CUtensorMap& map, int row, std::uint32_t from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(0),
                "r"(row), "r"(from)
@@ -150,7 +174,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       const std::uint64_t end = global_time_ns() + 1000ull * static_cast<unsigned>(phase.microseconds);
       while (global_time_ns() < end) __nanosleep(500);
     }
-    const Worker worker = worker_of(phase, sms[sm], sm, static_cast<int>(gridDim.x), sms_of_side0);
+    const Worker worker = worker_of(phase, sms, sm, static_cast<int>(gridDim.x), sms_of_side0);
     const std::int64_t chunks = phase.bytes / kChunkBytes;
     for (int round = 0; round < phase.rounds; ++round) {
       if (worker.rank >= 0) {
@@ -163,6 +187,17 @@ __global__ void __launch_bounds__(kThreads, 1)
           if (phase.op == PhaseOp::read_box || phase.op == PhaseOp::read_box_evict_first ||
               phase.op == PhaseOp::read_box_evict_last) {
             if (offset == 0) load_box(staged, map, row, phase.op, barrier, turn);
+          } else if (phase.op == PhaseOp::prefetch_and_read_box) {
+            if (offset == 0) prefetch_box(map, row), load_box(staged, map, row, PhaseOp::read_box, barrier, turn);
+          } else if (phase.op == PhaseOp::prefetch_box) {
+            if (offset == 0) prefetch_box(map, row);
+          } else if (phase.op == PhaseOp::prefetch_bulk) {
+            if (offset == 0)
+              asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(byte), "r"(kChunkBytes) : "memory");
+          } else if (phase.op == PhaseOp::prefetch) {
+            if (offset % kLineBytes == 0) asm volatile("prefetch.global.L2 [%0];" ::"l"(byte) : "memory");
+          } else if (phase.op == PhaseOp::read_async || phase.op == PhaseOp::read_async_line) {
+            load_async(staged + offset, byte, phase.op);
           } else if (phase.op == PhaseOp::write_box) {
             if (offset == 0) store_box(map, row, staged);
           } else if (phase.op == PhaseOp::read_bulk) {

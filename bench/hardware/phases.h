@@ -1,6 +1,7 @@
 // A kernel made of phases: every SM writes, reads or waits, with a grid barrier after each round, so that traffic can
-// be attributed. Reads and writes move 16 bytes a thread and bypass L1; bulk ones move a chunk or a line, and boxes a
-// chunk of 32 rows of 128 bytes of a tensor, by TMA.
+// be attributed. Reads and writes move 16 bytes a thread and bypass L1, async ones by cp.async, whose L2::128B is
+// `line`; bulk ones move a chunk or a line, and boxes a chunk of 32 rows of 128 bytes of a tensor, by TMA. Prefetches
+// bring lines to L2 and wait for nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,16 @@ enum class PhaseOp {
   read,
   read_evict_first,
   read_evict_last,
+  read_async,
+  read_async_line,
   read_bulk,
   read_box,
   read_box_evict_first,
   read_box_evict_last,
+  prefetch,
+  prefetch_bulk,
+  prefetch_box,
+  prefetch_and_read_box,
   write,
   write_bulk,
   write_bulk_lines,
@@ -25,9 +32,9 @@ enum class PhaseOp {
   spin
 };
 
-/// Who moves what: the chunks dealt out to all SMs once, to the SMs of each side (so both sides read everything), or to
-/// one side alone.
-enum class Workers { split, both_sides, side0, side1 };
+/// Who moves what: the chunks dealt out to all SMs once, to the SMs of each side (so both sides read everything), to
+/// those of each GPC, to those of each GPC of one side, or to one side alone.
+enum class Workers { split, both_sides, every_gpc, gpcs_of_side0, side0, side1 };
 
 /// `bytes` of data in 4 KiB chunks, `rounds` times. Byte x of the data lies at base + x / row_bytes * row_stride + x %
 /// row_bytes; or, where `pages` is set, chunk i is page pages[i] of the buffer.

@@ -7,9 +7,10 @@
 namespace attest {
 namespace {
 
-/// What a read of sectors brings: the 64-byte halves that they are in.
-constexpr std::uint8_t with_its_half(std::uint8_t sectors) {
-  return static_cast<std::uint8_t>(sectors | (sectors & 5) << 1 | (sectors & 10) >> 1);
+/// What a read brings: the 64-byte halves that its sectors are in, or the whole line.
+constexpr CachedLine brought(CachedLine line) {
+  line.sectors = line.whole ? 15 : (line.sectors | (line.sectors & 5) << 1 | (line.sectors & 10) >> 1) & 15;
+  return line;
 }
 
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
@@ -74,15 +75,15 @@ void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written
 L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side,
                                       bool evict_first) {
   Outcome outcome = Outcome::miss;
-  CachedLine fetched = line;
-  fetched.sectors = with_its_half(line.sectors);
+  const CachedLine fetched = brought(line);
   CachedLine lacking = fetched;
-  if (way >= 0) lacking.sectors &= static_cast<std::uint8_t>(~sectors(near_set, way, present));
+  if (way >= 0) lacking.sectors = fetched.sectors & ~sectors(near_set, way, present) & 15;
   if (partitions_ > 1 && side != line.home) {
     crossed_sectors_ += lacking.count();
     std::uint32_t* const home_set = set(line.home, line.set);
     if (const int at_home = find(home_set, line.tag); at_home >= 0) {
       touch(home_set, at_home);
+      if (evict_first) word(home_set, first_to_go) |= 1u << at_home;
       std::uint8_t& there = sectors(home_set, at_home, present);
       if ((lacking.sectors & ~there) == 0) outcome = Outcome::far_hit;
       there |= lacking.sectors;
@@ -95,6 +96,18 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
   else
     insert(near_set, fetched, false, evict_first);
   return outcome;
+}
+
+L2Cache::Outcome L2Cache::prefetch(const CachedLine& line, int side) {
+  const bool far = partitions_ > 1 && side != line.home;
+  if (far) {
+    std::uint32_t* const near_set = set(side, line.set);
+    const int copy = find(near_set, line.tag);
+    if (copy >= 0 && (line.sectors & ~sectors(near_set, copy, present)) == 0) return Outcome::near_hit;
+    crossed_sectors_ += brought(line).count();
+  }
+  const Outcome at_home = read(line, line.home);
+  return far && at_home == Outcome::near_hit ? Outcome::far_hit : at_home;
 }
 
 void L2Cache::write(const CachedLine& line, int side) {

@@ -43,6 +43,7 @@ constexpr PlanField fields[] = {
     {"skips_tiles", &P::skips_tiles, 0, 1, Kind::placed, "false: key tiles that no query sees are visited too"},
     {"masks_full_tiles", &P::masks_full_tiles, 0, 1, Kind::compiled, "key tiles that all queries see are masked too"},
     {"evict_first_q", &P::evict_first_q, 0, 1, Kind::placed, "L2 hint of Q's copies"},
+    {"prefetches_q", &P::prefetches_q, 0, 1, Kind::placed, "to L2, before its copies are asked for"},
     {"packed_heads", &P::packed_heads, 1, 65536, Kind::placed, "query heads of a key head whose rows share tiles"},
     {"key_order", &P::key_order, 0, 0, Kind::placed, "in which a CTA walks its key tiles"},
     {"exp_instructions", &P::exp_instructions, 1, 64, Kind::placed, "a score: 1, or 4 where exp2 scales denormals"},

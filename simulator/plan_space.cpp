@@ -61,6 +61,7 @@ void add_wgmma(std::vector<DescribedPlan>& space, const KernelPlan& base, const 
   plan.producer_warps = 4;
   plan.other_smem_bytes = 3072;  // as FlashAttention 3's launches have it
   plan.evict_first_q = true;
+  plan.prefetches_q = true;
   const bool masked = c.problem.causal != Causal::none || c.problem.window_left >= 0 || c.problem.window_right >= 0;
   plan.longest_first = masked;
   for (const int warpgroups : {1, 2, 3})

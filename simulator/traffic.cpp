@@ -41,16 +41,22 @@ void Traffic::call_again() {
   called_again_ = true;
 }
 
+CachedLine Traffic::copied(CachedLine line, Operand x) const {
+  line.whole = plan_.copy_kind == CopyKind::cp_async && plan_.copy_bytes(x) == 16;
+  return line;
+}
+
 void Traffic::read_query(const Slot& slot) {
   if (slot.walk.first >= slot.walk.last) return;
   const auto bytes = static_cast<double>(slot.rows * grid_.q.row_bytes);
   count_.l2_read_bytes += bytes;
   count_.sm_read_bytes += bytes;
   for_rows(grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m, slot.rows,
-           [&](const CachedLine& line) {
-             const L2Cache::Outcome outcome = cache_.read(line, slot.side, plan_.evict_first_q);
-             if ((called_again_ || slot.at.split > 0) && outcome == L2Cache::Outcome::miss)
-               count_.missed_again_sectors += line.count();
+           [&](const CachedLine& part) {
+             const CachedLine line = copied(part, Operand::q);
+             bool missed = plan_.prefetches_q && cache_.prefetch(line, slot.side) == L2Cache::Outcome::miss;
+             missed |= cache_.read(line, slot.side, plan_.evict_first_q) == L2Cache::Outcome::miss;
+             if ((called_again_ || slot.at.split > 0) && missed) count_.missed_again_sectors += line.count();
            });
 }
 
@@ -75,8 +81,10 @@ void Traffic::read_keys(Slot& slot, int tile, double now) {
   const bool first = lines.asked.by_gpc.empty();
   if (first && !called_again_) {
     const std::int64_t key_head = grid_.key_head(slot.at.head);
-    for_rows(grid_.k, slot.at.batch, key_head, row0, rows, [&](const CachedLine& line) { lines.k.push_back({line}); });
-    for_rows(grid_.v, slot.at.batch, key_head, row0, rows, [&](const CachedLine& line) { lines.v.push_back({line}); });
+    for_rows(grid_.k, slot.at.batch, key_head, row0, rows,
+             [&](const CachedLine& line) { lines.k.push_back({copied(line, Operand::k)}); });
+    for_rows(grid_.v, slot.at.batch, key_head, row0, rows,
+             [&](const CachedLine& line) { lines.v.push_back({copied(line, Operand::v)}); });
   }
   const double from_dram = read_lines(lines.k, slot.side);
   const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());

@@ -104,6 +104,7 @@ class Traffic {
       sampler_.for_lines(at, at + a.row_bytes, f);
     }
   }
+  CachedLine copied(CachedLine line, Operand x) const;  // cp.async of 16 bytes has L2::128B
   void read_query(const Slot& slot);
   void read_keys(Slot& slot, int tile, double now);
   void read_bias(const Slot& slot, int tile);

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "csv.h"
+
 namespace attest {
 namespace {
 
@@ -170,6 +177,111 @@ TEST(L2Cache, ReadsBringHalvesOfLines) {
   cache.write({2, 0, 0, 1}, 1);
   EXPECT_EQ(cache.crossed_sectors(), 5) << "a write is of its sectors alone";
   EXPECT_EQ(cache.read({2, 0, 0, 2}, 1), Outcome::miss);
+}
+
+TEST(L2Cache, ReadsOfWholeLinesBringAllOfThem) {
+  L2Cache cache(2, 1, 4, 4);
+  const auto sectors = [](int bits, bool whole) { return CachedLine{1, 0, 0, static_cast<std::uint8_t>(bits), whole}; };
+  EXPECT_EQ(cache.read(sectors(1, true), 1), Outcome::miss);
+  EXPECT_EQ(cache.crossed_sectors(), 4);
+  EXPECT_EQ(cache.read(sectors(8, false), 1), Outcome::near_hit);
+  EXPECT_EQ(cache.read(sectors(8, false), 0), Outcome::near_hit);
+}
+
+TEST(L2Cache, APrefetchBringsNothingNear) {
+  L2Cache cache(2, 1, 4, 4);
+  EXPECT_EQ(cache.prefetch(line(1, 0), 0), Outcome::miss) << "its own";
+  EXPECT_EQ(cache.read(line(1, 0), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.crossed_sectors(), 0);
+  EXPECT_EQ(cache.prefetch(line(2, 0), 1), Outcome::miss);
+  EXPECT_EQ(cache.prefetch(line(2, 0), 1), Outcome::far_hit);
+  EXPECT_EQ(cache.crossed_sectors(), 8);
+  EXPECT_EQ(cache.read(line(2, 0), 1), Outcome::far_hit) << "at home alone";
+  EXPECT_EQ(cache.crossed_sectors(), 12);
+  EXPECT_EQ(cache.prefetch(line(2, 0), 1), Outcome::near_hit);
+  EXPECT_EQ(cache.crossed_sectors(), 12);
+}
+
+TEST(L2Cache, ReadEvictFirstWhatWasPrefetchedGoesFirst) {
+  for (const int side : {0, 1}) {
+    L2Cache cache(2, 1, 2, 2);
+    cache.read(line(20, 0), 0);
+    cache.prefetch(line(1, 0), side);
+    cache.read(line(1, 0), side, true);
+    cache.read(line(30, 0), 0);
+    EXPECT_EQ(cache.read(line(20, 0), 0), Outcome::near_hit) << side;
+  }
+}
+
+using Row = std::map<std::string, std::string>;
+
+std::vector<Row> measured(const char* file) {
+  std::ifstream in(std::string(ATTEST_H200_L2 "/") + file);
+  std::string text;
+  std::getline(in, text);
+  const std::vector<std::string> names = csv_cells(text);
+  std::vector<Row> rows;
+  while (std::getline(in, text)) {
+    const std::vector<std::string> cells = csv_cells(text);
+    rows.emplace_back();
+    for (std::size_t i = 0; i < names.size(); ++i) rows.back()[names[i]] = cells[i];
+  }
+  return rows;
+}
+
+/// Calls f(row, sectors that each line crosses) for each pair of a benchmark's rows, of 8 and of 16 MiB, of which each
+/// `far`th line can cross. What a launch crosses by itself is in both.
+template <class F>
+void for_slopes(const char* file, double far, F&& f) {
+  const std::vector<Row> rows = measured(file);
+  ASSERT_FALSE(rows.empty());
+  const auto counted = [](const Row& row) { return std::stod(row.at("lts__t_sectors_srcunit_ltcfabric.sum")); };
+  for (std::size_t i = 0; i + 1 < rows.size(); i += 2)
+    f(rows[i], (counted(rows[i + 1]) - counted(rows[i])) * far / (8 << 20) * 128);
+}
+
+TEST(L2Cache, PrefetchesCrossAsMeasured) {
+  for_slopes("prefetched_read.csv", 1, [](const Row& row, double crossed) {
+    L2Cache cache(2, 1, 4, 4);
+    const int side = row.at("who") == "its_own" ? 0 : 1;
+    const std::string &prefetch = row.at("prefetch"), &read = row.at("read");
+    if (prefetch != "none") cache.prefetch(line(1, 0), side);
+    if (read == "prefetch_and_read_box") cache.prefetch(line(1, 0), side);
+    if (read != "none") cache.read(line(1, 0), side, read == "read_box_evict_first");
+    EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.05)
+        << row.at("who") << ' ' << prefetch << ' ' << read;
+  });
+}
+
+TEST(L2Cache, PartsOfLinesCrossAsMeasured) {
+  for_slopes("parts_of_lines.csv", 2, [](const Row& row, double crossed) {
+    L2Cache cache(2, 1, 4, 4);
+    const int part = (1 << std::stoi(row.at("row_bytes")) / 32) - 1;
+    for (const int wanted : {part, 15 & ~part}) {
+      if (wanted == 0 || (wanted != part && row.at("rest") == "alone")) continue;
+      CachedLine some = line(1);
+      some.sectors = wanted & 15, some.whole = row.at("op") == "read_async_line";
+      if (row.at("op") == "write")
+        cache.write(some, 1);
+      else
+        cache.read(some, 1);
+    }
+    EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.05)
+        << row.at("op") << ' ' << row.at("row_bytes") << ' ' << row.at("rest");
+  });
+}
+
+TEST(L2Cache, AnyNumberOfReadersOfASideCrossOnce) {
+  for_slopes("shared_read.csv", 2, [](const Row& row, double crossed) {
+    L2Cache cache(2, 1, 4, 4);
+    const bool both = row.at("who") == "both_sides" || row.at("who") == "every_gpc";
+    for (int reader = 0; reader < 4 * std::stoi(row.at("rounds")); ++reader)
+      for (const int side : {0, 1})
+        for (const int home : {0, 1})
+          if (side == 0 || both) cache.read(line(static_cast<std::uint32_t>(home), home), side);
+    EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.07)
+        << row.at("who") << ' ' << row.at("how") << ' ' << row.at("rounds");
+  });
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ constexpr Beyond beyond[] = {
     {"long", "l2_crossing_bytes", 9.7, 23.7, "65,536 keys of two heads: L2 lets go of more"},
     {"heads", "l2_crossing_bytes", 6.7, 10.1, one_side},
     {"window", "l2_crossing_bytes", 7.2, 10.9, one_side},
-    {"headdim", "l2_crossing_bytes", 9.1, 19.9, one_side},
+    {"headdim", "l2_crossing_bytes", 6.4, 12.1, one_side},
     {"gqa", "l2_crossing_bytes", 7.2, 10.2, one_side},
     {"split", "l2_crossing_bytes", 6.9, 19.8, one_side},
     {"lengths", "l2_crossing_bytes", 8.3, 9.1, one_side},

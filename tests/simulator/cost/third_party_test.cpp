@@ -149,7 +149,7 @@ void expect_means(const std::map<std::string, Errors>& errors) {
   for (const auto& [kernel, e] : errors) {
     SCOPED_TRACE(kernel);
     EXPECT_LT(e.l2_read.mean(), 0.08);
-    EXPECT_LT(e.crossing.mean(), kernel == "fa3" ? 0.225 : 0.055);  // docs/simulator.md, "Open"
+    EXPECT_LT(e.crossing.mean(), 0.05);
     EXPECT_LT(e.cycles.mean(), 0.12);
   }
 }

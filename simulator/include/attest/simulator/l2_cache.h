@@ -22,8 +22,9 @@ namespace attest {
 struct CachedLine {
   std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
   std::uint16_t set;
-  std::uint8_t home;     // partition whose DRAM holds it
-  std::uint8_t sectors;  // a bit for each 32-byte sector of it that the access wants, the first lowest
+  std::uint8_t home;           // partition whose DRAM holds it
+  std::uint8_t sectors : 4;    // a bit for each 32-byte sector of it that the access wants, the first lowest
+  std::uint8_t whole : 1 = 0;  // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
   int count() const { return std::popcount(sectors); }
 };
 
@@ -35,16 +36,20 @@ class L2Cache {
   /// `sets` a partition. At most `dirty_ways` lines of a set stay dirty: one more writes the oldest back.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
-  /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, and take no
-  /// other line's place.
+  /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, also
+  /// where they were there before, and take no other line's place.
   Outcome read(const CachedLine& line, int side, bool evict_first = false) {
     std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
     const int way = find(near_set, line.tag);
     if (way < 0) return read_beyond(near_set, way, line, side, evict_first);
     touch(near_set, way);
+    if (evict_first) word(near_set, first_to_go) |= 1u << way;
     if ((line.sectors & ~sectors(near_set, way, present)) == 0) return Outcome::near_hit;
     return read_beyond(near_set, way, line, side, evict_first);
   }
+  /// An SM on `side` asks for it in advance: a miss fills from DRAM, and what lives on the other side crosses but
+  /// leaves no copy near, so that the read that follows brings it across again.
+  Outcome prefetch(const CachedLine& line, int side);
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 

@@ -189,6 +189,7 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.producer_words = fa3_producer_words(plan.persistence, plan.cluster, varlen, masked);
   plan.tile_words = fa3_tile_words(plan.persistence, plan.cluster);
   plan.evict_first_q = true;  // its K and V are evict_last, which changes nothing on an H200
+  plan.prefetches_q = true;
   if (padded == 64 || padded == 128) plan.known_registers = plan.num_warps == 12 ? 128 : 168;
   return plan;
 }

@@ -58,6 +58,7 @@ struct KernelPlan {
   bool skips_tiles = true;            // key tiles that no query of the tile sees are not visited
   bool masks_full_tiles = false;      // scores of key tiles that all queries see are compared with the mask too
   bool evict_first_q = false;         // L2 hint of Q's copies
+  bool prefetches_q = false;          // to L2, before they are asked for
   KeyOrder key_order = KeyOrder::descending;
   int packed_heads = 1;  // query heads of a key head that share tiles: row r is query r / packed_heads of one of them
   int num_splits = 1;    // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()

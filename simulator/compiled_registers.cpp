@@ -21,7 +21,7 @@ struct Words {
 
 /// A row of the file: what ptxas says, and those words.
 struct Compiled {
-  int arch, tile, kind, registers;
+  int arch, tile, kind, registers, frame;
   Words stored, loaded;
   std::string plan;
 };
@@ -50,8 +50,8 @@ std::vector<Compiled> read_compiled() {
       return Words{number("once_" + done), number("masked_" + done), number("whole_" + done), number("rescale_" + done),
                    number("alibi_" + done)};
     };
-    rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), words("stored"),
-                    words("loaded"), cell("plan")});
+    rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("stack_bytes") / 4,
+                    words("stored"), words("loaded"), cell("plan")});
   }
   return rows;
 }
@@ -120,6 +120,13 @@ std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_vie
   if (row == nullptr) return std::nullopt;
   return SpillLoads{row->loaded.whole + (c.problem.alibi ? row->loaded.alibi : 0), row->loaded.masked,
                     row->loaded.once + row->loaded.rescale};
+}
+
+int shared_words(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  if (row == nullptr) return 0;
+  const int stored = plan.spill_words_per_key_tile + plan.spill_words_per_cta;
+  return std::clamp(stored - row->frame, 0, std::min(plan.spill_words_per_key_tile, plan.spill_words_per_cta));
 }
 
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {

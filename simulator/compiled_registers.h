@@ -22,6 +22,10 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
 std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
                                          const DeviceSpec& device);
 
+/// Of the words that a plan's thread stores once a CTA, those that its frame has no room for beside the words of key
+/// tiles: they lie where those do. 0 of a kernel whose frame is not known.
+int shared_words(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
+
 /// In which order a compiled kernel stores and loads those words in a key tile.
 struct SpillTraces {
   SpillTrace whole, masked;

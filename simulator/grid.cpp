@@ -154,7 +154,7 @@ std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split)
 }
 
 double Grid::stored_bytes() const {
-  const std::int64_t spill = spill_lines() * (key_tiles + (plan.spill_words_per_cta != 0 ? ctas_with_rows : 0));
+  const std::int64_t spill = spill_lines() * key_tiles + parked_lines() * ctas_with_rows;
   return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) + partial_bytes +
          static_cast<double>(spill) * LineSampler::line_bytes;
 }

@@ -67,6 +67,8 @@ struct Grid {
   std::int64_t partial_row(std::int64_t batch, std::int64_t head, int split) const;
   /// 128-byte lines of local memory that a CTA writes in a key tile.
   std::int64_t spill_lines() const { return std::int64_t{plan.spill_words_per_key_tile} * plan.num_warps; }
+  /// And those that it writes once.
+  std::int64_t parked_lines() const { return std::int64_t{plan.spill_words_per_cta} * plan.num_warps; }
 
  private:
   void add_class(const LengthClass& c);

@@ -34,6 +34,14 @@ int L2Cache::oldest(std::uint32_t* set, std::uint32_t ways) const {
   return static_cast<int>(least & ((1u << way_bits) - 1));
 }
 
+int L2Cache::one_of_the_older_half(std::uint32_t* set, std::uint32_t ways) {
+  state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+  const auto half = static_cast<std::uint32_t>(std::popcount(ways)) / 2;
+  for (std::uint32_t younger = half == 0 ? 0 : static_cast<std::uint32_t>(state_ >> 33) % half; younger > 0; --younger)
+    ways &= ~(1u << oldest(set, ways));
+  return oldest(set, ways);
+}
+
 void L2Cache::clean(std::uint32_t* set, int way) {
   std::uint8_t& dirty_now = sectors(set, way, written);
   const int n = std::popcount(dirty_now);
@@ -48,7 +56,7 @@ void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
   dirty_now |= more;
   std::uint32_t& ways = word(set, dirty);
   ways |= 1u << way;
-  if (std::popcount(ways) > dirty_ways_) clean(set, oldest(set, ways));
+  if (std::popcount(ways) > dirty_ways_) clean(set, one_of_the_older_half(set, ways));
 }
 
 void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written, bool evict_first) {

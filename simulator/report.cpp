@@ -178,6 +178,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
   options.waits_per_key_tile = demand.waits;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
+  options.shared_words = shared_words(spilling, plan_name, c, device);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 
   const auto by = [&](Operand x) {

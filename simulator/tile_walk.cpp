@@ -20,7 +20,7 @@ class Walk {
         device_(device),
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
-        traffic_(grid_, device, resolution_.sampling) {}
+        traffic_(grid_, device, resolution_.sampling, std::int64_t{options.shared_words} * plan.num_warps) {}
 
   TileWalk run() {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
@@ -127,6 +127,7 @@ void Walk::simulate() {
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
     slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.gpc = schedule_.gpc(i), slot.next = i;
+    traffic_.give_local_memory(slot, i);
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);

@@ -2,39 +2,49 @@
 
 namespace attest {
 
-Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling)
+Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines)
     : grid_(grid),
       p_(grid.p),
       plan_(grid.plan),
       device_(device),
+      shared_lines_(shared_lines),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
-      coalescer_(device.gpcs()),
-      spill_turn_(static_cast<std::size_t>(device.num_sms)),
-      spill_(static_cast<std::size_t>(device.num_sms * spill_places())) {}
+      coalescer_(device.gpcs()) {}
+
+// The frames of all warps fill the sets of L2 as lines at random do (`respill`). Of all slots' lines, in order, one in
+// so many is followed, homes in turn.
+void Traffic::give_local_memory(Slot& slot, int number) const {
+  const std::int64_t spill = grid_.spill_lines(), frame = spill + grid_.parked_lines() - shared_lines_;
+  const auto followed_before = [&](std::int64_t line) {
+    return static_cast<std::int64_t>(static_cast<double>(line) * sampler_.share());
+  };
+  for (std::int64_t i = 0; i < frame; ++i) {
+    const std::int64_t line = number * frame + i, followed = followed_before(line);
+    if (followed == followed_before(line + 1)) continue;
+    const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
+    const auto set = static_cast<std::uint16_t>((name >> 32) % static_cast<std::uint64_t>(sampler_.sets()));
+    const CachedLine l{static_cast<std::uint32_t>(name), set,
+                       static_cast<std::uint8_t>(followed % device_.l2_partitions), 15};
+    if (i < spill) slot.spill.push_back(l);
+    if (i < shared_lines_ || i >= spill) slot.parked.push_back(l);
+  }
+}
 
 void Traffic::place(Slot& slot) {
   const std::int64_t key_tiles = (grid_.entry(slot.at.batch).seqlen_k + plan_.tile_n - 1) / plan_.tile_n;
   slot.lines = &heads_.try_emplace(slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head), key_tiles).first->second;
-  const int places = spill_places();
-  const int place = spill_turn_[static_cast<std::size_t>(slot.sm)]++ % places;
-  auto& spill = spill_[static_cast<std::size_t>(std::int64_t{slot.sm} * places + place)];
-  const std::int64_t bytes = grid_.spill_lines() * LineSampler::line_bytes;
-  const std::int64_t address = grid_.spill_base + (std::int64_t{slot.sm} * places + place) * bytes;
-  if (spill.empty())
-    sampler_.for_lines(address, address + bytes, [&](const CachedLine& line) { spill.push_back(line); });
-  slot.spill = &spill;
 }
 
 void Traffic::begin(Slot& slot, double now) {
   if (producer_runs_ahead() && slot.position < slot.walk.last) read_keys(slot, slot.walk.tile(slot.position), now);
   read_query(slot);
+  for (const CachedLine& line : slot.parked) cache_.write(line, slot.side);
 }
 
 void Traffic::call_again() {
   for (auto& [head, lines] : heads_) lines.forget_asked();
-  std::fill(spill_turn_.begin(), spill_turn_.end(), 0);
   count_ = {};
   written_back_before_ = cache_.written_back_sectors();
   crossed_before_ = cache_.crossed_sectors();
@@ -117,17 +127,12 @@ void Traffic::step(Slot& slot, double now) {
     read_keys(slot, walk.tile(slot.position + 1), now);
   read_lines(slot.lines->tile(tile).v, slot.side);
   if (p_.bias != Bias::none) read_bias(slot, tile);
-  write_spill(slot);
+  for (const CachedLine& line : slot.spill) cache_.write(line, slot.side);
   ++slot.position;
   count_.key_tiles += readers(slot);
 }
 
-void Traffic::write_spill(const Slot& slot) {
-  for (const CachedLine& line : *slot.spill) cache_.write(line, slot.side);
-}
-
 void Traffic::finish(const Slot& slot) {
-  if (plan_.spill_words_per_cta != 0) write_spill(slot);
   const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
   const auto write = [&](const CachedLine& line) { cache_.write(line, slot.side); };
   if (grid_.splits > 1) {  // O and LSE in fp32, for combine()

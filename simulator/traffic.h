@@ -57,7 +57,7 @@ struct Slot {
   std::int64_t rows = 0;  // queries of its tiles
   std::int64_t next = 0;  // task, of a static schedule
   HeadLines* lines = nullptr;
-  const std::vector<CachedLine>* spill = nullptr;  // its local memory
+  std::vector<CachedLine> spill, parked;  // its local memory: words of each key tile, and of a CTA's life
 };
 
 class Traffic {
@@ -72,11 +72,14 @@ class Traffic {
   };
 
   /// Keeps references. `slots` are all that work at a time.
-  Traffic(const Grid& grid, const DeviceSpec& device, int sampling);
+  /// Of what a CTA parks, `shared_lines` are lines of its key tiles.
+  Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines);
 
-  /// Finds the slot's key head and its local memory, which CTAs that follow each other on an SM take in turn.
+  /// Where the local memory of the slot with that number lies, whichever CTA it holds.
+  void give_local_memory(Slot& slot, int number) const;
+  /// Finds the slot's key head.
   void place(Slot& slot);
-  /// What a slot reads before its first key tile.
+  /// What a slot reads before its first key tile, and the words that it parks.
   void begin(Slot& slot, double now);
   /// One key tile: K, V, bias and spill.
   void step(Slot& slot, double now);
@@ -109,9 +112,7 @@ class Traffic {
   void read_keys(Slot& slot, int tile, double now);
   void read_bias(const Slot& slot, int tile);
   double read_lines(std::vector<TileLine>& lines, int side);  // the share that came from DRAM
-  void write_spill(const Slot& slot);
-  int spill_places() const { return std::max(1, static_cast<int>(device_.max_warps_per_sm) / plan_.warps()); }
-  std::int64_t readers(const Slot& slot) const {  // CTAs of a cluster that have rows
+  std::int64_t readers(const Slot& slot) const {              // CTAs of a cluster that have rows
     return (slot.rows + plan_.tile_m - 1) / plan_.tile_m;
   }
   bool producer_runs_ahead() const { return plan_.producer_warps > 0; }  // K of the next tile comes before V of this
@@ -120,12 +121,11 @@ class Traffic {
   const Problem& p_;
   const KernelPlan& plan_;
   const DeviceSpec& device_;
+  const std::int64_t shared_lines_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;
   std::unordered_map<std::int64_t, HeadLines> heads_;
-  std::vector<int> spill_turn_;                 // by SM
-  std::vector<std::vector<CachedLine>> spill_;  // by SM and place, found when first used
   Count count_;
   bool called_again_ = false;
   std::int64_t written_back_before_ = 0, crossed_before_ = 0;  // this call

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <map>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -68,6 +73,82 @@ TEST(L2Cache, DirtyLinesAreWrittenBackWhenTheyMustGo) {
   for (std::uint32_t t = 10; t < 14; ++t) cache.read(line(t), 0);
   EXPECT_EQ(cache.written_back_sectors(), 12);
   EXPECT_EQ(cache.dirty_sectors(), 0);
+}
+
+TEST(L2Cache, OneOfTheOlderHalfIsCleaned) {
+  std::map<std::uint32_t, int> cleaned;
+  for (std::uint32_t first = 0; first < 4; ++first) {
+    L2Cache cache(1, 64, 16, 7);
+    for (std::uint32_t t = 0; t < 8; ++t)
+      for (int set = 0; set < 64; ++set) cache.write(line(t, 0, set), 0);
+    EXPECT_EQ(cache.written_back_sectors(), 64 * 4);
+    // a line that is still dirty may be written again for nothing
+    for (int set = 0; set < 64; ++set) {
+      const std::int64_t before = cache.written_back_sectors();
+      cache.write(line(first, 0, set), 0);
+      cleaned[first] += cache.written_back_sectors() > before ? 1 : 0;
+    }
+    for (std::uint32_t t = 4; t < 8; ++t) {
+      const std::int64_t before = cache.dirty_sectors();
+      for (int set = 0; set < 64; ++set) cache.write(line(t, 0, set), 0);
+      EXPECT_EQ(cache.dirty_sectors(), before);
+    }
+  }
+  for (std::uint32_t t = 0; t < 4; ++t) EXPECT_NEAR(cleaned[t], 16, 10) << t;
+}
+
+/// `rewrite_steps` of bench/hardware/respill_experiments.cpp: MiB that were written to DRAM, in lines that fall into
+/// sets at random.
+double rewritten(const std::string& how, int steps, int rounds) {
+  constexpr int sets = 15'360, lines_a_step = 132 * 4 * 32;
+  L2Cache cache(2, sets, 16, 7);
+  std::mt19937 of_order(7);
+  const auto move = [&](int step, bool read) {
+    std::mt19937 random(static_cast<std::uint32_t>(step));
+    for (std::uint32_t i = 0; i < lines_a_step; ++i) {
+      const auto home = static_cast<int>(random() & 1);
+      const CachedLine l =
+          line(static_cast<std::uint32_t>(step) * lines_a_step + i, home, static_cast<int>(random() % sets));
+      if (read)
+        cache.read(l, home);
+      else
+        cache.write(l, home);
+    }
+  };
+  if (steps == 0) {
+    for (const char c : how)
+      for (int step = 0; step < ((c | 32) == 'c' ? 3 : 5); ++step) move(((c | 32) - 'a') * 5 + step, c >= 'a');
+  } else {
+    std::vector<int> order(static_cast<std::size_t>(steps));
+    std::iota(order.begin(), order.end(), 0);
+    for (int round = 0; round < rounds; ++round) {
+      for (const int step : order) move(step, false);
+      if (how == "there_and_back") std::reverse(order.begin(), order.end());
+      if (how == "at_random") std::shuffle(order.begin(), order.end(), of_order);
+    }
+  }
+  return static_cast<double>(cache.written_back_sectors()) * 32 / (1 << 20);
+}
+
+TEST(L2Cache, LinesWrittenAgainAreCleanedAsMeasured) {
+  std::ifstream in(ATTEST_H200_L2 "/rewrite_steps.csv");
+  std::string text;
+  std::getline(in, text);
+  std::map<std::string, std::pair<double, int>> off;
+  while (std::getline(in, text)) {
+    const std::vector<std::string> cells = csv_cells(text);
+    const int steps = std::stoi(cells[1]), rounds = std::stoi(cells[2]);
+    const double counted = std::stod(cells[4]) / (1 << 20), predicted = rewritten(cells[0], steps, rounds);
+    std::printf("%-14s %2d steps, %d rounds: %6.2f MiB counted, %6.2f predicted\n", cells[0].c_str(), steps, rounds,
+                counted, predicted);
+    auto& [sum, n] = off[steps == 0 ? "which" : cells[0]];
+    sum += counted < 1 ? 0 : std::abs(predicted / counted - 1), n += counted < 1 ? 0 : 1;
+  }
+  for (const auto& [how, sum] : off) {
+    std::printf("%s: off by %.3f on average\n", how.c_str(), sum.first / sum.second);
+    EXPECT_LE(sum.first / sum.second, how == "which" ? 0.13 : 0.09) << how;
+  }
+  EXPECT_EQ(off.size(), 4);
 }
 
 TEST(L2Cache, AWriteFromTheHomeSideDropsTheOtherCopy) {

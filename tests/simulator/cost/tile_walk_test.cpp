@@ -307,5 +307,23 @@ TEST(TileWalk, DirtyLinesAtTheStartAreWrittenOnceWhenSomethingDisplacesThem) {
   EXPECT_EQ(kept.dirty_bytes_left - output.dirty_bytes_left, two_mib);
 }
 
+// `park`: what a CTA stores in each key tile stays in L2, where the next CTA of its slot stores it too; what it stores
+// once has left when the next one comes.
+TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
+  const Case c = case_of(1, 16, 16, 8192, 128);
+  const auto written = [&](int each_tile, int once, int shared) {
+    KernelPlan plan = plan_for(c);
+    plan.spill_words_per_key_tile = each_tile, plan.spill_words_per_cta = once;
+    TileWalkOptions options = times();
+    options.shared_words = shared;
+    return walk_tiles(c, plan, load_device("h200"), 2, options);
+  };
+  const TileWalk none = written(0, 0, 0), each_tile = written(14, 0, 0), both = written(14, 14, 0);
+  const double once = 14.0 * 4 * 128 * static_cast<double>(none.ctas);
+  EXPECT_NEAR(each_tile.dram_write_bytes, none.dram_write_bytes, 0.25 * once);
+  EXPECT_NEAR(both.dram_write_bytes - each_tile.dram_write_bytes, once, 0.3 * once);
+  EXPECT_NEAR(written(14, 14, 14).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
+}
+
 }  // namespace
 }  // namespace attest

@@ -33,7 +33,8 @@ class L2Cache {
   static constexpr int max_ways = 32;
   enum class Outcome : std::uint8_t { near_hit, far_hit, miss };
 
-  /// `sets` a partition. At most `dirty_ways` lines of a set stay dirty: one more writes the oldest back.
+  /// `sets` a partition. At most `dirty_ways` lines of a set stay dirty: one more writes one of the
+  /// older half back.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
   /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, also
@@ -96,6 +97,8 @@ class L2Cache {
   Outcome read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
   int oldest(std::uint32_t* set, std::uint32_t ways) const;
+  /// Any of the older half of those: which dirty line is cleaned where there are too many (`rewrite_steps`).
+  int one_of_the_older_half(std::uint32_t* set, std::uint32_t ways);
   void insert(std::uint32_t* set, const CachedLine& line, bool is_written, bool evict_first);
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way);
@@ -106,6 +109,7 @@ class L2Cache {
   std::size_t padded_ways_;  // a whole number of vectors
   std::size_t set_words_;
   int dirty_ways_;
+  std::uint64_t state_ = 1;  // of random choices
   std::int64_t written_back_sectors_ = 0, crossed_sectors_ = 0, dirty_sectors_ = 0;
   std::vector<std::uint32_t> words_;
 };

@@ -18,6 +18,7 @@ struct TileWalkOptions {
   double cycles_per_cta = 0;
   /// How much a key tile's time varies, in the device's deviation of a step.
   double noise = 1;
+  int shared_words = 0;  ///< of those that a thread stores once a CTA: which lie where it stores in key tiles too
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

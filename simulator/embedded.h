@@ -9,6 +9,7 @@ namespace attest {
 std::span<const EmbeddedFile> embedded_devices();
 std::span<const EmbeddedFile> embedded_models();
 std::span<const EmbeddedFile> embedded_registers();  // of gpu/sm80, as compiled
+std::span<const EmbeddedFile> embedded_cta_leads();
 std::span<const EmbeddedFile> embedded_spill_traces();
 std::span<const EmbeddedFile> embedded_report_page();  // the parts of `--html`, the chart library among them
 

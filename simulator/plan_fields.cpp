@@ -57,6 +57,8 @@ constexpr PlanField fields[] = {
     {"spill_words_per_key_tile", &P::spill_words_per_key_tile, 0, 4096, Kind::known,
      "32-bit words a thread stores each key tile; needs known_registers"},
     {"spill_words_per_cta", &P::spill_words_per_cta, 0, 4096, Kind::known, "and once; needs known_registers"},
+    {"older_cta_lead", &P::older_cta_lead, 0, 999, Kind::known,
+     "an SM's oldest CTA is so many thousandths faster than the mean of its CTAs, as clocks have it; 0: alike"},
 };
 
 constexpr std::array<std::string_view, 3> copy_kinds = {"cp_async", "synchronous", "tma"};

@@ -22,7 +22,8 @@ Schedule::Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm)
       device_(device),
       sms_(static_cast<int>(device.num_sms)),
       cluster_(grid.plan.cluster),
-      slots_(std::max(1, sms_ / cluster_) * ctas_per_sm),
+      round_(std::max(1, sms_ / cluster_)),
+      slots_(round_ * ctas_per_sm),
       fixed_(grid.plan.persistence == Persistence::static_stride),
       groups_((grid.q_tiles + cluster_ - 1) / cluster_),
       section_(heads_a_section(grid)),
@@ -53,7 +54,7 @@ Task Schedule::task(std::int64_t index) const {
   return t;
 }
 
-int Schedule::sm(int slot) const { return slot * cluster_ % (sms_ / cluster_ * cluster_); }
+int Schedule::sm(int slot) const { return slot % round_ * cluster_; }
 
 int Schedule::gpc(int slot) const { return cluster_ > 1 ? slot % device_.gpcs() : sm(slot) * device_.gpcs() / sms_; }
 

@@ -28,6 +28,8 @@ class Schedule {
   int slots() const { return slots_; }
   bool fixed() const { return fixed_; }
   int sm(int slot) const;
+  /// Slots so many apart are on one SM, and no others.
+  int slots_a_round() const { return round_; }
   /// The GPC a slot belongs to: a plain grid fills one after the other, clusters of CTAs go round them.
   int gpc(int slot) const;
   /// Its GPC's side, and so its near partition of L2.
@@ -36,7 +38,7 @@ class Schedule {
  private:
   const Grid& grid_;
   const DeviceSpec& device_;
-  int sms_, cluster_, slots_;
+  int sms_, cluster_, round_, slots_;
   bool fixed_;
   std::int64_t groups_;   // of query tiles, a head
   std::int64_t section_;  // heads worked on together; 0: no sections

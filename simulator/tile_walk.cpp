@@ -39,6 +39,7 @@ class Walk {
   double unmerged_later() const;
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
+  double relative_speed(std::size_t slot, int sharing) const;
   std::int64_t next_task(Slot& slot);
   void follow();
   void record(const TimelineEvent& event);
@@ -57,7 +58,7 @@ class Walk {
   std::vector<Slot> slots_;
   Traffic traffic_;
   std::uint64_t state_ = 1;
-  std::int64_t next_task_ = 0;
+  std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;                // of each SM's, events that may still be recorded
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -84,7 +85,18 @@ void Walk::start(Slot& slot, std::int64_t task) {
   slot.walk.last = std::min<std::int64_t>(slot.walk.last, slot.walk.first + resolution_.key_tiles_a_cta);
   slot.position = slot.walk.first;
   slot.fresh = true;
+  if (slot.begun < 0 || plan_.persistence == Persistence::none) slot.begun = begun_++;
   traffic_.place(slot);
+}
+
+/// Of the CTAs that share an SM the oldest goes first: its speed over their mean.
+double Walk::relative_speed(std::size_t slot, int sharing) const {
+  if (sharing == 1 || plan_.older_cta_lead == 0) return 1;
+  const auto round = static_cast<std::size_t>(schedule_.slots_a_round());
+  int older = 0;
+  for (std::size_t i = slot % round; i < slots_.size(); i += round)
+    older += slots_[i].begun >= 0 && slots_[i].begun < slots_[slot].begun ? 1 : 0;
+  return 1 + 1e-3 * plan_.older_cta_lead * (sharing - 1 - 2 * older) / (sharing - 1);
 }
 
 /// All that was counted, but not what L2 holds.
@@ -93,16 +105,15 @@ void Walk::forget() {
   slots_.clear();
   timeline_.clear();
   state_ = 1;
-  next_task_ = 0;
+  next_task_ = begun_ = 0;
   busy_ = end_ = steady_cycles_ = steady_tiles_ = 0;
   in_step_ = {};
 }
 
 void Walk::follow() {
   constexpr std::int64_t followed = 4;
-  const int sms = static_cast<int>(device_.num_sms), clusters = std::max(1, sms / plan_.cluster);
-  const std::int64_t in_use = std::min<std::int64_t>(clusters, resolution_.tasks);
-  room_.assign(static_cast<std::size_t>(sms), 0);
+  const std::int64_t in_use = std::min<std::int64_t>(schedule_.slots_a_round(), resolution_.tasks);
+  room_.assign(static_cast<std::size_t>(device_.num_sms), 0);
   for (std::int64_t i = 0; i < followed; ++i)
     room_[static_cast<std::size_t>(schedule_.sm(static_cast<int>(i * in_use / followed)))] =
         options_.max_timeline_events;
@@ -153,7 +164,8 @@ void Walk::simulate() {
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
       for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
       tile = slot.walk.tile(slot.position - 1);
-      const double each = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1];
+      const double each =
+          options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] / relative_speed(static_cast<std::size_t>(index), sharing);
       cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise();
     } else {
       kind = TimelineEvent::Kind::finish;
@@ -163,6 +175,7 @@ void Walk::simulate() {
       leaves = task < 0;
       if (leaves) {
         --active[static_cast<std::size_t>(slot.sm)];
+        slot.begun = -1;
       } else {
         start(slot, task);
         steady_cycles_ = now;
@@ -171,7 +184,7 @@ void Walk::simulate() {
     }
     cycles /= device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
     record(
-        {kind, slot.sm, index / (sms / plan_.cluster), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
+        {kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
     if (leaves) {
       busy_ += now + cycles;

@@ -52,7 +52,8 @@ struct Slot {
   int gpc = 0;
   int position = 0;  // in the walk
   KeyWalk walk;
-  bool fresh = true;  // Q is yet to be read
+  std::int64_t begun = -1;  // CTAs that began before its own; -1: it has none
+  bool fresh = true;        // Q is yet to be read
   Task at{};
   std::int64_t rows = 0;  // queries of its tiles
   std::int64_t next = 0;  // task, of a static schedule

@@ -1,0 +1,95 @@
+// CTAs that share an SM do not share it evenly: the one that began first goes first (cta_leads.csv, by clocks).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "attest/simulator/plan_file.h"
+#include "attest/simulator/report.h"
+#include "attest/simulator/tile_walk.h"
+#include "csv.h"
+
+namespace attest {
+namespace {
+
+Case case_of(std::int64_t batch, std::int64_t seqlen_k, std::int64_t headdim) {
+  Case c;
+  c.problem = {batch, 1, 1, 128, seqlen_k, headdim, headdim, Dtype::bf16, {}, Causal::none, -1, -1};
+  return c;
+}
+
+KernelPlan plan_on(const char* device, std::string_view name, const Case& c) {
+  return plan_named(name, c, load_device(device));
+}
+
+// One SM, two CTAs at a time, each of 40 key tiles; a CTA is older than those of later batch entries.
+TEST(CtaLeads, TheOlderOfTwoGoesFirstUntilItEnds) {
+  DeviceSpec device = load_device("h200");
+  device.num_sms = 1;
+  std::ranges::fill(device.gpc_clocks, 1);
+  const Case c = case_of(5, 40 * 64, 128);
+  KernelPlan plan = plan_on("h200", "attest", c);
+  plan.older_cta_lead = 200;
+  TileWalkOptions options;
+  options.cycles_per_key_tile = {3000, 6100};
+  options.noise = 0;
+  const std::vector<TimelineEvent> events = walk_tiles(c, plan, device, 2, options).timeline;
+  std::array<double, 5> ends{};  // of their key tiles
+  for (const TimelineEvent& e : events)
+    if (e.kind == TimelineEvent::Kind::finish) ends[static_cast<std::size_t>(e.batch)] = e.begin;
+  int oldest = 0, younger = 0, alone = 0;
+  for (const TimelineEvent& e : events) {
+    if (e.kind != TimelineEvent::Kind::key_tile) continue;
+    const bool is_oldest = std::all_of(ends.begin(), ends.begin() + e.batch, [&](double end) { return end <= e.begin; });
+    EXPECT_NEAR(e.end - e.begin, e.ctas == 1 ? 3000 : 6100 / (is_oldest ? 1.2 : 0.8), 1e-6) << e.batch << " at " << e.begin;
+    ++(e.ctas == 1 ? alone : is_oldest ? oldest : younger);
+  }
+  EXPECT_GE(oldest, 80);
+  EXPECT_GE(younger, 60);
+  EXPECT_GE(alone, 10);
+}
+
+// A persistent grid's CTAs keep their age from tile to tile, so one of the two ends before the other.
+TEST(CtaLeads, APersistentCtaStaysTheOlder) {
+  DeviceSpec device = load_device("h200");
+  device.num_sms = 1;
+  std::ranges::fill(device.gpc_clocks, 1);
+  const Case c = case_of(8, 10 * 64, 128);
+  KernelPlan plan = plan_on("h200", "attest", c);
+  plan.persistence = Persistence::static_stride;
+  plan.older_cta_lead = 100;
+  TileWalkOptions options;
+  options.cycles_per_key_tile = {3000, 6000};
+  options.noise = 0;
+  for (const TimelineEvent& e : walk_tiles(c, plan, device, 2, options).timeline) {
+    if (e.kind != TimelineEvent::Kind::key_tile || e.ctas == 1) continue;
+    EXPECT_NEAR(e.end - e.begin, e.slot == 0 ? 6000 / 1.1 : 6000 / 0.9, 1e-6) << e.batch;
+  }
+}
+
+TEST(CtaLeads, AreThoseOfEachKernelsLongestCall) {
+  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 128)).older_cta_lead, 148);
+  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 64)).older_cta_lead, 80);
+  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 256)).older_cta_lead, 13);
+  EXPECT_EQ(plan_on("h200", "sm80-no-swizzle", case_of(4, 4096, 128)).older_cta_lead, 2);
+  EXPECT_EQ(plan_on("a100", "attest", case_of(4, 4096, 128)).older_cta_lead, 0);  // whose clocks nobody has read
+}
+
+TEST(CtaLeads, OfTheFileAreTheFittedTimes) {
+  std::ifstream in(ATTEST_MEASURED "/cta_leads.csv");
+  int rows = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("90,")) continue;
+    const std::vector<std::string> cells = csv_cells(line);
+    const double older = std::stod(cells[5]), younger = std::stod(cells[6]);
+    EXPECT_NEAR(std::stoi(cells[4]), 1000 * (younger - older) / (younger + older), 1.5) << line;
+    ++rows;
+  }
+  EXPECT_GE(rows, 40);
+}
+
+}  // namespace
+}  // namespace attest

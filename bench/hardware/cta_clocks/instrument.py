@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Has gpu/sm80's kernels note when each CTA begins and ends, and where.
+"""Has gpu/sm80's kernels note when each CTA begins, and where; notes of their ends would change their machine code.
 
     bench/hardware/cta_clocks/instrument.py PATH/TO/attest       # a checkout to be thrown away
 
-`attest` built of it writes, where ATTEST_CLOCKS names a file, three 64-bit words a CTA there after each forward: the
-global timer in ns at its begin and at its end, and its SM. leads.py reads them.
+`attest` built of it writes, where ATTEST_CLOCKS names a file, two 64-bit words a CTA there after each forward: the
+global timer in ns at its begin, and its SM. leads.py reads them.
 """
 
 import pathlib
@@ -16,19 +16,19 @@ NOTES = f"""#include <cstdio>
 namespace attest::sm80 {{
 using WriteClocks = void (*)();
 void add_clocks(WriteClocks);
-static __device__ unsigned long long cta_clocks[{CTAS}][3];
-static __device__ __forceinline__ void note_clock(int when) {{
+static __device__ unsigned long long cta_clocks[{CTAS}][2];
+static __device__ __forceinline__ void note_clock() {{
   unsigned long long now;
   unsigned sm;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
   asm volatile("mov.u32 %0, %smid;" : "=r"(sm));
   const unsigned cta = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   if (threadIdx.x != 0 || cta >= {CTAS}) return;
-  cta_clocks[cta][when] = now;
-  cta_clocks[cta][2] = sm;
+  cta_clocks[cta][0] = now;
+  cta_clocks[cta][1] = sm;
 }}
 static void write_clocks() {{
-  static unsigned long long host[{CTAS}][3];
+  static unsigned long long host[{CTAS}][2];
   cudaDeviceSynchronize();
   cudaMemcpyFromSymbol(host, cta_clocks, sizeof host);
   int ctas = 0;
@@ -62,9 +62,8 @@ def put(path: pathlib.Path, place: str, text: str) -> None:
 def main() -> None:
     sm80 = pathlib.Path(sys.argv[1]) / "gpu/sm80"
     kernel, launch = sm80 / "forward_kernel.cuh", sm80 / "launch.cpp"
-    begin, end = "  constexpr KernelPlan shape = Cfg::plan;\n", "  forward(plan, work, ops);\n"
-    put(kernel, begin, "  note_clock(0);\n" + begin)
-    put(kernel, end, end + "  note_clock(1);\n")
+    begin = "  constexpr KernelPlan shape = Cfg::plan;\n"
+    put(kernel, begin, "  note_clock();\n" + begin)
     put(kernel, "namespace attest::sm80 {\n\ntemplate <Dtype T, Sm80Tile Tile", NOTES + "\ntemplate <Dtype T, Sm80Tile Tile")
     put(launch, "namespace attest::sm80 {\nnamespace {", CALLERS + "namespace {")
     put(launch, LAUNCHED, LAUNCHED + '  if (getenv("ATTEST_CLOCKS")) for (auto write : clocks()) write();\n')

@@ -32,9 +32,9 @@ TEST(CtaLeads, TheOlderOfTwoGoesFirstUntilItEnds) {
   std::ranges::fill(device.gpc_clocks, 1);
   const Case c = case_of(5, 40 * 64, 128);
   KernelPlan plan = plan_on("h200", "attest", c);
-  plan.older_cta_lead = 200;
+  plan.older_cta_lead = 170;
   TileWalkOptions options;
-  options.cycles_per_key_tile = {3000, 6100};
+  options.cycles_per_key_tile = {3000, 6000};
   options.noise = 0;
   const std::vector<TimelineEvent> events = walk_tiles(c, plan, device, 2, options).timeline;
   std::array<double, 5> ends{};  // of their key tiles
@@ -44,7 +44,7 @@ TEST(CtaLeads, TheOlderOfTwoGoesFirstUntilItEnds) {
   for (const TimelineEvent& e : events) {
     if (e.kind != TimelineEvent::Kind::key_tile) continue;
     const bool is_oldest = std::all_of(ends.begin(), ends.begin() + e.batch, [&](double end) { return end <= e.begin; });
-    EXPECT_NEAR(e.end - e.begin, e.ctas == 1 ? 3000 : 6100 / (is_oldest ? 1.2 : 0.8), 1e-6) << e.batch << " at " << e.begin;
+    EXPECT_NEAR(e.end - e.begin, e.ctas == 1 ? 3000 : 6000 / (is_oldest ? 1.17 : 0.83), 1e-6) << e.batch << " at " << e.begin;
     ++(e.ctas == 1 ? alone : is_oldest ? oldest : younger);
   }
   EXPECT_GE(oldest, 80);
@@ -71,8 +71,8 @@ TEST(CtaLeads, APersistentCtaStaysTheOlder) {
 }
 
 TEST(CtaLeads, AreThoseOfEachKernelsLongestCall) {
-  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 128)).older_cta_lead, 148);
-  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 64)).older_cta_lead, 80);
+  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 128)).older_cta_lead, 149);
+  EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 64)).older_cta_lead, 69);
   EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 256)).older_cta_lead, 13);
   EXPECT_EQ(plan_on("h200", "sm80-no-swizzle", case_of(4, 4096, 128)).older_cta_lead, 2);
   EXPECT_EQ(plan_on("a100", "attest", case_of(4, 4096, 128)).older_cta_lead, 0);  // whose clocks nobody has read

@@ -75,7 +75,7 @@ struct KernelPlan {
   int known_registers = 0;
   int spill_words_per_key_tile = 0;  // 32-bit words a thread stores to local memory in each key tile
   int spill_words_per_cta = 0;       // and once
-  int older_cta_lead = 0;  // of CTAs that share an SM the first to begin is faster than their mean by so many thousandths
+  int older_cta_lead = 0;            // thousandths by which an SM's oldest CTA is faster than the mean of its CTAs
 
   friend constexpr bool operator==(const KernelPlan&, const KernelPlan&) = default;
 

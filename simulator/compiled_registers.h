@@ -13,9 +13,9 @@ namespace attest {
 
 /// `plan`, which `name` names, with the registers of the kernel that gpu/sm80 launches for a case and the words that it
 /// stores: in each key tile, those of ALiBi's branch where there is ALiBi; once a CTA, those of the first tile's
-/// rescaled O among them; and by how much an SM's older CTA is faster (simulator/measured/cta_leads.csv). Masked tiles are
-/// taken for whole ones. Unchanged where the plan is another one (made smaller
-/// for the device, 32-bit or 8-bit inputs, somebody else's) or the device's architecture was not compiled for.
+/// rescaled O among them; and by how much an SM's older CTA is faster (simulator/measured/cta_leads.csv). Masked tiles
+/// are taken for whole ones. Unchanged where the plan is another one (made smaller for the device, 32-bit or 8-bit
+/// inputs, somebody else's) or the device's architecture was not compiled for.
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 /// The words that the compiled kernel loads whose registers and spill `plan` has: the one that `name` names, or any of

@@ -164,8 +164,8 @@ void Walk::simulate() {
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
       for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
       tile = slot.walk.tile(slot.position - 1);
-      const double each =
-          options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] / relative_speed(static_cast<std::size_t>(index), sharing);
+      const double each = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] /
+                          relative_speed(static_cast<std::size_t>(index), sharing);
       cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise();
     } else {
       kind = TimelineEvent::Kind::finish;
@@ -183,8 +183,8 @@ void Walk::simulate() {
       }
     }
     cycles /= device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
-    record(
-        {kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
+    record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
+            now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
     if (leaves) {
       busy_ += now + cycles;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attest/simulator/plan_file.h"
@@ -43,8 +45,10 @@ TEST(CtaLeads, TheOlderOfTwoGoesFirstUntilItEnds) {
   int oldest = 0, younger = 0, alone = 0;
   for (const TimelineEvent& e : events) {
     if (e.kind != TimelineEvent::Kind::key_tile) continue;
-    const bool is_oldest = std::all_of(ends.begin(), ends.begin() + e.batch, [&](double end) { return end <= e.begin; });
-    EXPECT_NEAR(e.end - e.begin, e.ctas == 1 ? 3000 : 6000 / (is_oldest ? 1.17 : 0.83), 1e-6) << e.batch << " at " << e.begin;
+    const bool is_oldest =
+        std::all_of(ends.begin(), ends.begin() + e.batch, [&](double end) { return end <= e.begin; });
+    EXPECT_NEAR(e.end - e.begin, e.ctas == 1 ? 3000 : 6000 / (is_oldest ? 1.17 : 0.83), 1e-6)
+        << e.batch << " at " << e.begin;
     ++(e.ctas == 1 ? alone : is_oldest ? oldest : younger);
   }
   EXPECT_GE(oldest, 80);
@@ -76,6 +80,29 @@ TEST(CtaLeads, AreThoseOfEachKernelsLongestCall) {
   EXPECT_EQ(plan_on("h200", "attest", case_of(4, 4096, 256)).older_cta_lead, 13);
   EXPECT_EQ(plan_on("h200", "sm80-no-swizzle", case_of(4, 4096, 128)).older_cta_lead, 2);
   EXPECT_EQ(plan_on("a100", "attest", case_of(4, 4096, 128)).older_cta_lead, 0);  // whose clocks nobody has read
+}
+
+// FlashAttention 2's, of the longest call of each width: the middle one of its launches.
+TEST(CtaLeads, OfFlashAttentionAreThoseOfItsFirstWave) {
+  std::ifstream in(ATTEST_H200_SM "/first_wave.csv");
+  std::map<std::int64_t, std::pair<double, std::vector<int>>> longest;  // by headdim: a CTA's time, leads
+  std::string line;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    const std::vector<std::string> cells = csv_cells(line);
+    const double gap = std::stod(cells[5]), time = std::stod(cells[6]), part = gap / time;
+    EXPECT_NEAR(std::stoi(cells[7]), 1000 * part / (2 - part), 1) << line;
+    auto& [longest_time, leads] = longest[std::stoll(cells[3])];
+    if (time > 1.5 * longest_time) longest_time = time, leads.clear();
+    if (time > longest_time / 1.5) leads.push_back(std::stoi(cells[7]));
+  }
+  EXPECT_EQ(longest.size(), 4);
+  for (auto& [headdim, call] : longest) {
+    std::vector<int>& leads = call.second;
+    EXPECT_EQ(leads.size(), 3) << headdim;
+    std::ranges::nth_element(leads, leads.begin() + 1);
+    EXPECT_EQ(plan_on("h200", "fa2", case_of(4, 4096, headdim)).older_cta_lead, leads[1]) << headdim;
+  }
 }
 
 TEST(CtaLeads, OfTheFileAreTheFittedTimes) {

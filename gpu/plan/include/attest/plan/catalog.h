@@ -135,6 +135,9 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
   if (plan.element_bytes == 2 && padded == 96) plan.known_registers = 252;
   if (plan.element_bytes == 2 && two_fit) plan.known_registers = 254;
+  // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
+  if (plan.element_bytes == 2)
+    plan.older_cta_lead = padded == 64 ? 22 : padded == 96 ? 6 : padded == 128 ? 8 : two_fit ? 2 : 0;
   return plan;
 }
 

@@ -1,41 +1,104 @@
 #include "copy_time.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "address.h"
+#include "l1_cache.h"
+
 namespace attest {
 namespace {
 
 // Off the function's machine code on compute capability 9.0: instructions, how long control words have a warp stall at
 // them, what it waits for loads from L1 and conversions, and what it takes to jump (simulator/measured/copy_paths.csv).
 // Its five kernels agree within 2 instructions and 2 cycles a granule. In the call there are two kinds, each the mean
-// of its kernels: those of several warps and two slots hold its arguments in uniform registers and wait for these (228
-// to 265 instructions, 969 to 1150 cycles), the others do not (210 to 252, 603 to 708).
-constexpr CopyTime call{229, 649}, call_of_slots{244, 1057}, pass_over_rows{15, 45}, past_the_end{-8, -40};
+// of its kernels: those of several warps and two slots hold its arguments in uniform registers and wait for these.
+struct Call {
+  CopyTime keys, pages, queries, pass_over_rows;
+  double arguments;  // cycles more where L1 has none of them
+};
+constexpr Call call{{263, 859}, {248, 769}, {226, 714}, {14, 41}, 747};
+constexpr Call call_of_slots{{281, 1261}, {262, 1180}, {239, 1130}, {15, 51}, 872};
 
-CopyTime operator*(double n, CopyTime t) { return {n * t.instructions, n * t.cycles}; }
-CopyTime operator+(CopyTime a, CopyTime b) { return {a.instructions + b.instructions, a.cycles + b.cycles}; }
+CopyTime operator*(double n, CopyTime t) { return {n * t.instructions, n * t.cycles, n * t.loads}; }
+CopyTime operator+(CopyTime a, CopyTime b) {
+  return {a.instructions + b.instructions, a.cycles + b.cycles, a.loads + b.loads};
+}
+
+CopyTime of_row(int bytes) {
+  return bytes == 2 ? CopyTime{45, 256} : bytes == 4 ? CopyTime{43, 226} : CopyTime{41, 208};
+}
 
 CopyTime granule(int bytes, bool page, bool packed) {
-  const CopyTime of_row = bytes == 2 ? CopyTime{44, 246} : bytes == 4 ? CopyTime{43, 226} : CopyTime{41, 208};
   constexpr CopyTime wide{38, 181}, lookup{34, 193}, division{36, 197};
-  return (bytes == 16 ? wide : of_row) + (page ? 1.0 : 0.0) * lookup + (packed ? 1.0 : 0.0) * division;
+  return (bytes == 16 ? wide : of_row(bytes)) + (page ? 1.0 : 0.0) * lookup + (packed ? 1.0 : 0.0) * division;
 }
+
+/// A granule past the end, which is not loaded.
+CopyTime zeros(int bytes, CopyTime granule) { return granule + (bytes == 2 ? CopyTime{-9, -50} : CopyTime{-8, -40}); }
+
+constexpr int argument_lines = 4;  // of ForwardParams: the tensor's, the page table, granules, slots
 
 }  // namespace
 
 bool copies_by_call(const KernelPlan& plan) { return plan.refill_call_words > 0 && plan.copy_kind != CopyKind::tma; }
 
-CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages) {
+CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages, double missing) {
   const bool page = pages && x != Operand::q, packed = plan.packed_heads > 1 && x == Operand::q;
   const int bytes = plan.copy_bytes(x);
   if (!copies_by_call(plan) || (bytes == 16 && !page && !packed)) return {};
   const int panels = plan.granules(x) / plan.copy_lanes(x), panel_bytes = plan.copy_lanes(x) * bytes;
-  const int present = (plan.valid_columns(x) * plan.bytes(x) + panel_bytes - 1) / panel_bytes;
-  const CopyTime each = granule(bytes, page, packed);
-  const CopyTime rows = pass_over_rows + present * each + (panels - present) * (each + past_the_end);
+  const int row_bytes = plan.valid_columns(x) * plan.bytes(x), present = (row_bytes + panel_bytes - 1) / panel_bytes;
   const int passes = (plan.rows(x) + plan.copy_rows(x) - 1) / plan.copy_rows(x);
-  // 2 bytes go through registers, and each waits for the one before
-  const CopyTime arrives{0, bytes == 2 ? device.l2_latency_cycles : 0};
-  const CopyTime of_call = plan.num_warps > 1 && plan.stages > 1 ? call_of_slots : call;
-  return device.copy_time_scale * (of_call + passes * rows) + passes * present * arrives;
+  const Call& of_plan = plan.num_warps > 1 && plan.stages > 1 ? call_of_slots : call;
+  const CopyTime each = granule(bytes, page, packed);
+  const CopyTime rows = of_plan.pass_over_rows + present * each + (panels - present) * zeros(bytes, each);
+  const CopyTime begin = (x == Operand::q ? of_plan.queries
+                          : page          ? of_plan.pages
+                                          : of_plan.keys) +
+                         missing * CopyTime{0, of_plan.arguments};
+  CopyTime time = device.copy_time_scale * (begin + passes * rows);
+  if (bytes == 2) {  // through registers, and each granule waits for the one before
+    time.loads = passes * std::min<double>(present, row_bytes / double{LineSampler::sector_bytes});
+    time.cycles += time.loads * (device.l2_latency_cycles - device.smem_latency_cycles);
+  }
+  return time;
+}
+
+double missing_arguments(const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  if (!copies_by_call(plan)) return 0;
+  // Of a turn: calls, whose warps ask for the arguments together, and between them a line of each warp at a time.
+  std::vector<bool> is_call;
+  for (const Operand x : {Operand::k, Operand::v}) {
+    const int bytes = plan.copy_bytes(x), row_bytes = plan.valid_columns(x) * plan.bytes(x);
+    const double lines_a_row = 1 + (row_bytes - bytes) / double{LineSampler::line_bytes};  // beginning anywhere in one
+    is_call.push_back(true);
+    if (bytes < 16)
+      is_call.resize(is_call.size() + static_cast<std::size_t>(lines_a_row * plan.rows(x) / plan.num_warps));
+  }
+  constexpr int distances = 4, turns = 8, settled = 4;
+  const int steps = static_cast<int>(is_call.size()), lines = l1_lines(plan.smem_bytes(), ctas, device);
+  const int passing = std::max(1, 4 * lines);  // before their numbers come again
+  int asked = 0, missing = 0;
+  for (int d = 0; d < distances; ++d) {
+    L1Cache cache(lines, argument_lines + passing);
+    int passed = 0;
+    for (int step = 0; step < turns * steps; ++step)
+      for (int cta = 0; cta < ctas; ++cta) {
+        const int ahead = cta * (2 * d + 1) * steps / (2 * distances);
+        if (is_call[static_cast<std::size_t>((step + ahead) % steps)]) {
+          for (int line = 0; line < argument_lines; ++line) {
+            const bool held = cache.load(line, false);
+            if (step < settled * steps) continue;
+            ++asked;
+            missing += held ? 0 : 1;
+          }
+        } else {
+          for (int warp = 0; warp < plan.num_warps; ++warp) cache.load(argument_lines + passed++ % passing, false);
+        }
+      }
+  }
+  return static_cast<double>(missing) / asked;
 }
 
 }  // namespace attest

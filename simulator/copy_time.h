@@ -8,14 +8,19 @@ namespace attest {
 
 struct CopyTime {
   double instructions = 0;  // of a warp
-  double cycles = 0;        // that it takes alone
+  double cycles = 0;        // that it takes alone, what it loads in L2
+  double loads = 0;         // that it waits for one by one, and L1 has not
 };
 
 /// Whether such copies are a function's: where a plan has words for calling one.
 bool copies_by_call(const KernelPlan& plan);
 
 /// Of a tile of Q, K or V; nothing for plain copies, which a key tile's instructions have, and where copies are not by
-/// call. `pages`: whether K and V lie in pages.
-CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages);
+/// call. `pages`: whether K and V lie in pages. `missing`: the part of the calls that L1 lacks the arguments of.
+CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages, double missing = 0);
+
+/// That part, where `ctas` share an SM: between calls, copies below 16 bytes pass through L1, which lets go of the
+/// kernel's arguments, of which all warps read the same lines.
+double missing_arguments(const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
 }  // namespace attest

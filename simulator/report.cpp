@@ -14,6 +14,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
 #include "compiled_registers.h"
+#include "copy_time.h"
 #include "device_features.h"
 
 namespace attest {
@@ -166,7 +167,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   constexpr int line_bytes = 4 * 32;
   MissingWords missing;
   if (counts.key_tiles > 0) {
-    demand = step_demand(plan, device, counts, r.registers.spill_words, parts_of(c));
+    CaseParts parts = parts_of(c);
+    parts.missing_arguments = missing_arguments(plan, device, r.ctas_per_sm);
+    demand = step_demand(plan, device, counts, r.registers.spill_words, parts);
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
     missing = missing_words(r, masked);
     demand.l2 = l2_busy_bytes(missing.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
@@ -177,6 +180,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   for (int n = 1; n <= r.ctas_per_sm; ++n)
     options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
   options.waits_per_key_tile = demand.waits;
+  options.dram_waits_per_key_tile = demand.loads * (device.dram_latency_cycles - device.l2_latency_cycles);
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   options.shared_words = shared_words(spilling, plan_name, c, device);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);

@@ -35,7 +35,7 @@ bool takes_turns(const KernelPlan& plan) { return plan.overlap == Overlap::betwe
 }  // namespace
 
 CaseParts parts_of(const Case& c) {
-  return {c.layout.page_size > 0, c.problem.prefix > 0 || !c.problem.documents.empty()};
+  return {c.layout.page_size > 0, c.problem.prefix > 0 || !c.problem.documents.empty(), 0};
 }
 
 // sass_loops.csv: 111, 117 and 134 with 12, 16 and 19 products, 45 more where P goes through shared memory
@@ -96,9 +96,10 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double comparisons = 1.5 + scaling + 2 * masked + (plan.alibi ? 1 : 0);  // packing is half a one
   d.alu = device.alu_instruction_cycles * elements * comparisons;
   for (const Operand x : {Operand::k, Operand::v}) {
-    const CopyTime copies = copy_time(plan, device, x, parts.pages);
+    const CopyTime copies = copy_time(plan, device, x, parts.pages, parts.missing_arguments);
     d.issue += copies.instructions;
     d.waits += copies.cycles - copies.instructions;
+    d.loads += copies.loads;
     if (plan.copy_kind != CopyKind::synchronous) continue;
     // through registers: a load before each store, and the stores wait for the tile
     const double bytes = plan.tile_bytes(x);

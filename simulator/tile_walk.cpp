@@ -156,17 +156,21 @@ void Walk::simulate() {
     int tile = 0;
     const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
+    double* passed = nullptr;  // of the last tile, where CTAs wait for its loads
     if (slot.fresh) {
       slot.fresh = false;
       traffic_.begin(slot, now);
     } else if (slot.position < slot.walk.last) {
       kind = TimelineEvent::Kind::key_tile;
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
-      for (int t = 0; t < tiles; ++t) traffic_.step(slot, now);
+      double from_dram = 0;
+      for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now);
       tile = slot.walk.tile(slot.position - 1);
       const double each = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] /
                           relative_speed(static_cast<std::size_t>(index), sharing);
-      cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise();
+      cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise() +
+               options_.dram_waits_per_key_tile * from_dram;
+      if (options_.dram_waits_per_key_tile > 0) passed = &slot.lines->tile(tile).passed;
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
@@ -183,6 +187,10 @@ void Walk::simulate() {
       }
     }
     cycles /= device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
+    if (passed != nullptr) {
+      cycles = std::max(cycles, *passed - now);
+      *passed = std::max(*passed, now + cycles);
+    }
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -84,7 +84,7 @@ double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
   return lines.empty() ? 0 : static_cast<double>(missed) / static_cast<double>(lines.size());
 }
 
-void Traffic::read_keys(Slot& slot, int tile, double now) {
+double Traffic::read_keys(Slot& slot, int tile, double now) {
   TileLines& lines = slot.lines->tile(tile);
   const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
@@ -102,6 +102,7 @@ void Traffic::read_keys(Slot& slot, int tile, double now) {
   const double share = coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
   count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : share);
   count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
+  return from_dram;
 }
 
 void Traffic::read_bias(const Slot& slot, int tile) {
@@ -118,18 +119,20 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   }
 }
 
-void Traffic::step(Slot& slot, double now) {
+double Traffic::step(Slot& slot, double now) {
   const KeyWalk& walk = slot.walk;
   const int tile = walk.tile(slot.position);
+  double from_dram = 0;
   if (!producer_runs_ahead())
-    read_keys(slot, tile, now);
+    from_dram += read_keys(slot, tile, now) / 2;
   else if (slot.position + 1 < walk.last)
-    read_keys(slot, walk.tile(slot.position + 1), now);
-  read_lines(slot.lines->tile(tile).v, slot.side);
+    from_dram += read_keys(slot, walk.tile(slot.position + 1), now) / 2;
+  from_dram += read_lines(slot.lines->tile(tile).v, slot.side) / 2;
   if (p_.bias != Bias::none) read_bias(slot, tile);
   for (const CachedLine& line : slot.spill) cache_.write(line, slot.side);
   ++slot.position;
   count_.key_tiles += readers(slot);
+  return from_dram;
 }
 
 void Traffic::finish(const Slot& slot) {

@@ -21,6 +21,7 @@ struct TileLine {
 struct TileLines {
   std::vector<TileLine> k, v;
   Coalescer::Tile asked;  // no requests: not read yet
+  double passed = -1e18;  // when the CTA was done with it that had it from DRAM
 };
 
 /// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes;
@@ -36,7 +37,7 @@ class HeadLines {
   }
   void forget_asked() {
     for (std::vector<TileLines>& block : blocks_)
-      for (TileLines& tile : block) tile.asked = {};
+      for (TileLines& tile : block) tile.asked = {}, tile.passed = -1e18;
   }
 
  private:
@@ -82,8 +83,8 @@ class Traffic {
   void place(Slot& slot);
   /// What a slot reads before its first key tile, and the words that it parks.
   void begin(Slot& slot, double now);
-  /// One key tile: K, V, bias and spill.
-  void step(Slot& slot, double now);
+  /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM.
+  double step(Slot& slot, double now);
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
   /// The second kernel of a split one: reads every split's part of each row, writes O and LSE.
@@ -110,7 +111,7 @@ class Traffic {
   }
   CachedLine copied(CachedLine line, Operand x) const;  // cp.async of 16 bytes has L2::128B
   void read_query(const Slot& slot);
-  void read_keys(Slot& slot, int tile, double now);
+  double read_keys(Slot& slot, int tile, double now);
   void read_bias(const Slot& slot, int tile);
   double read_lines(std::vector<TileLine>& lines, int side);  // the share that came from DRAM
   std::int64_t readers(const Slot& slot) const {              // CTAs of a cluster that have rows

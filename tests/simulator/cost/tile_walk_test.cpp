@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -139,6 +140,25 @@ TEST(TileWalk, CausalHalvesTheTiles) {
                  c = walk_tiles(causal, plan_for(causal), device, 2, times());
   EXPECT_EQ(f.key_tiles, 8 * 64 * 128);
   EXPECT_EQ(c.key_tiles, 8 * 64 * 65);  // 2, 4, ..., 128
+}
+
+// CTAs that wait for their loads one by one, all of one head: the first has its keys from DRAM, and none passes it.
+TEST(TileWalk, CtasOfAHeadGoAtThePaceOfTheFirstThatWaitsForDram) {
+  DeviceSpec device = load_device("h200");
+  std::fill(device.gpc_clocks.begin(), device.gpc_clocks.end(), 1.0);
+  const Case c = case_of(1, 1, 1, 2048, 128);
+  TileWalkOptions options = times();
+  options.noise = 0;
+  const auto cycles = [&](double more, bool warm) {
+    options.dram_waits_per_key_tile = more;
+    options.warm = warm;
+    return walk_tiles(c, plan_for(c), device, 2, options);
+  };
+  const TileWalk plain = cycles(0, false), waiting = cycles(1000, false), warm = cycles(1000, true);
+  const double tiles = static_cast<double>(waiting.key_tiles) / static_cast<double>(waiting.ctas);
+  EXPECT_NEAR(waiting.cycles - plain.cycles, 1000 * tiles, 1e-6 * plain.cycles);
+  EXPECT_NEAR(warm.cycles, plain.cycles, 1e-6 * plain.cycles);
+  EXPECT_LE(waiting.l2_read_bytes, 1.001 * plain.l2_read_bytes);  // in step, they merge as well as before
 }
 
 TEST(TileWalk, AWarmStartFindsWhatFitsAndNoMore) {

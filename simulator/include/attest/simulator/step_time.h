@@ -26,6 +26,7 @@ struct StepDemand {
   double maxima = 0, sums = 0, packing = 0, rescaling = 0, fixed = 0;
   double epilogue = 0;  // once a query tile: O is divided and packed
   double waits = 0;     // of a warp with mma.sync on no resource: for what its own instructions have not brought yet
+  double loads = 0;     // that a warp waits for one by one: in `waits` as if L2 had them
   double fma = 0, alu = 0;  // of the pipes of its scheduler's quarter, at their own rates
   double l2 = 0;            // of its SM's share of L2, by local memory that L1 does not serve
   double l2_waited = 0;     // of that, what it waits for beside other warps: loads leave an SM behind its stores
@@ -41,8 +42,9 @@ double loop_instructions(const KernelPlan& plan);
 
 /// What of a case its kernel's code hangs on beside the plan.
 struct CaseParts {
-  bool pages = false;     // K and V lie in them
-  bool segments = false;  // documents or a prefix bound a row's keys
+  bool pages = false;            // K and V lie in them
+  bool segments = false;         // documents or a prefix bound a row's keys
+  double missing_arguments = 0;  // of calls that copy: those that L1 lacks the arguments of
 };
 CaseParts parts_of(const Case& c);
 

@@ -15,6 +15,9 @@ struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
   std::vector<double> cycles_per_key_tile;
   double waits_per_key_tile = 0;  // of these, in which warps do not stand in each other's way: they do not vary
+  /// Cycles more where all of K and V come from DRAM, of kernels that wait for their loads one by one. Who follows
+  /// finds them in L2, but for those that are under way to the one ahead: a head's CTAs go at the pace of its first.
+  double dram_waits_per_key_tile = 0;
   double cycles_per_cta = 0;
   /// How much a key tile's time varies, in the device's deviation of a step.
   double noise = 1;

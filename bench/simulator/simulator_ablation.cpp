@@ -47,6 +47,7 @@ const Variant variants[] = {
     {"all ways may stay dirty", [](Call& c) { c.device.l2_dirty_ways = 16; }},
     {"no evict_first on Q", [](Call& c) { c.plan.evict_first_q = false; }},
     {"no sections", [](Call& c) { c.plan.l2_section_bytes = 0; }},
+    {"no CTA of an SM leads", [](Call& c) { c.plan.older_cta_lead = 0; }},
     {"no spill", [](Call& c) { c.plan.spill_words_per_key_tile = c.plan.spill_words_per_cta = 0; }},
     {"no dirty lines at the start", [](Call& c) { c.options.dirty_bytes_at_start = 0; }},
     {"no noise", [](Call& c) { c.options.noise = 0; }},

@@ -33,7 +33,7 @@ TEST(CtaLeads, TheOldestGoesFirstUntilItEnds) {
   DeviceSpec device = load_device("h200");
   device.num_sms = 1;
   std::ranges::fill(device.gpc_clocks, 1);
-  const Case c = case_of(5, 40 * 64, 128);
+  const Case c = case_of(5, 2560, 128);
   KernelPlan plan = plan_on("h200", "attest", c);
   plan.older_cta_lead = 170;
   TileWalkOptions options;
@@ -63,7 +63,7 @@ TEST(CtaLeads, APersistentCtaStaysTheOlder) {
   DeviceSpec device = load_device("h200");
   device.num_sms = 1;
   std::ranges::fill(device.gpc_clocks, 1);
-  const Case c = case_of(8, 10 * 64, 128);
+  const Case c = case_of(8, 640, 128);
   KernelPlan plan = plan_on("h200", "attest", c);
   plan.persistence = Persistence::static_stride;
   plan.older_cta_lead = 100;

@@ -13,6 +13,7 @@
 #include "attest/simulator/report.h"
 #include "attest/simulator/tile_walk.h"
 #include "csv.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -27,20 +28,30 @@ KernelPlan plan_on(const char* device, std::string_view name, const Case& c) {
   return plan_named(name, c, load_device(device));
 }
 
-// One SM, two or three CTAs at a time, each of 40 key tiles; a CTA is older than those of later batch entries. Speeds
-// are spread evenly about their mean.
-TEST(CtaLeads, TheOldestGoesFirstUntilItEnds) {
+/// One SM, whose CTAs differ by their ages alone.
+DeviceSpec one_sm() {
   DeviceSpec device = load_device("h200");
   device.num_sms = 1;
   std::ranges::fill(device.gpc_clocks, 1);
-  const Case c = case_of(5, 2560, 128);
-  KernelPlan plan = plan_on("h200", "attest", c);
-  plan.older_cta_lead = 170;
+  return device;
+}
+
+/// The key tiles of such CTAs, each 3000 cycles for every CTA that shares the SM.
+std::vector<TimelineEvent> timeline_of(const Case& c, const KernelPlan& plan, int ctas_per_sm) {
   TileWalkOptions options;
   options.cycles_per_key_tile = {3000, 6000, 9000};
   options.noise = 0;
+  return walk_tiles(c, plan, one_sm(), ctas_per_sm, options).timeline;
+}
+
+// Two or three CTAs at a time, each of 40 key tiles; a CTA is older than those of later batch entries. Speeds
+// are spread evenly about their mean.
+TEST(CtaLeads, TheOldestGoesFirstUntilItEnds) {
+  const Case c = case_of(5, 2560, 128);
+  KernelPlan plan = plan_on("h200", "attest", c);
+  plan.older_cta_lead = 170;
   for (const int ctas_per_sm : {2, 3}) {
-    const std::vector<TimelineEvent> events = walk_tiles(c, plan, device, ctas_per_sm, options).timeline;
+    const std::vector<TimelineEvent> events = timeline_of(c, plan, ctas_per_sm);
     std::array<double, 5> ends{};  // of their key tiles
     for (const TimelineEvent& e : events)
       if (e.kind == TimelineEvent::Kind::finish) ends[static_cast<std::size_t>(e.batch)] = e.begin;
@@ -60,20 +71,18 @@ TEST(CtaLeads, TheOldestGoesFirstUntilItEnds) {
 
 // A persistent grid's CTAs keep their age from tile to tile, so one of the two ends before the other.
 TEST(CtaLeads, APersistentCtaStaysTheOlder) {
-  DeviceSpec device = load_device("h200");
-  device.num_sms = 1;
-  std::ranges::fill(device.gpc_clocks, 1);
   const Case c = case_of(8, 640, 128);
   KernelPlan plan = plan_on("h200", "attest", c);
   plan.persistence = Persistence::static_stride;
   plan.older_cta_lead = 100;
-  TileWalkOptions options;
-  options.cycles_per_key_tile = {3000, 6000};
-  options.noise = 0;
-  for (const TimelineEvent& e : walk_tiles(c, plan, device, 2, options).timeline) {
+  std::array<int, 2> tiles{};
+  for (const TimelineEvent& e : timeline_of(c, plan, 2)) {
     if (e.kind != TimelineEvent::Kind::key_tile || e.ctas == 1) continue;
     EXPECT_NEAR(e.end - e.begin, e.slot == 0 ? 6000 / 1.1 : 6000 / 0.9, 1e-6) << e.batch;
+    ++tiles.at(static_cast<std::size_t>(e.slot));
   }
+  EXPECT_GE(tiles[0], 35);  // of 40, in 4 CTAs' tiles
+  EXPECT_GE(tiles[1], 30);
 }
 
 TEST(CtaLeads, AreThoseOfEachKernelsLongestCall) {
@@ -86,17 +95,14 @@ TEST(CtaLeads, AreThoseOfEachKernelsLongestCall) {
 
 // FlashAttention 2's, of the longest call of each width: the middle one of its launches.
 TEST(CtaLeads, OfFlashAttentionAreThoseOfItsFirstWave) {
-  std::ifstream in(ATTEST_H200_SM "/first_wave.csv");
   std::map<std::int64_t, std::pair<double, std::vector<int>>> longest;  // by headdim: a CTA's time, leads
-  std::string line;
-  std::getline(in, line);
-  while (std::getline(in, line)) {
-    const std::vector<std::string> cells = csv_cells(line);
-    const double gap = std::stod(cells[5]), time = std::stod(cells[6]), part = gap / time;
-    EXPECT_NEAR(std::stoi(cells[7]), 1000 * part / (2 - part), 1) << line;
-    auto& [longest_time, leads] = longest[std::stoll(cells[3])];
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/first_wave.csv")) {
+    const double gap = std::stod(row.at("gap_us")), time = std::stod(row.at("cta_us")), part = gap / time;
+    const int lead = std::stoi(row.at("lead"));
+    EXPECT_NEAR(lead, 1000 * part / (2 - part), 1) << row.at("seqlen") << ", " << row.at("headdim");
+    auto& [longest_time, leads] = longest[std::stoll(row.at("headdim"))];
     if (time > 1.5 * longest_time) longest_time = time, leads.clear();
-    if (time > longest_time / 1.5) leads.push_back(std::stoi(cells[7]));
+    if (time > longest_time / 1.5) leads.push_back(lead);
   }
   EXPECT_EQ(longest.size(), 4);
   for (auto& [headdim, call] : longest) {

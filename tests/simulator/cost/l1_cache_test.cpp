@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <string>
@@ -14,28 +13,16 @@
 #include <vector>
 
 #include "attest/simulator/step_time.h"
-#include "csv.h"
+#include "measured_rows.h"
 #include "queueing_network.h"
 
 namespace attest {
 namespace {
 
 using Kind = SpillAccess::Kind;
-using Row = std::map<std::string, std::string>;
+using Row = MeasuredRow;
 
-std::vector<Row> measured() {
-  std::ifstream in(ATTEST_H200_SM "/local.csv");
-  std::string line;
-  std::getline(in, line);
-  const std::vector<std::string> names = csv_cells(line);
-  std::vector<Row> rows;
-  while (std::getline(in, line)) {
-    const std::vector<std::string> cells = csv_cells(line);
-    for (std::size_t i = 0; i < names.size(); ++i)
-      rows.resize(rows.size() + (i == 0)), rows.back()[names[i]] = cells[i];
-  }
-  return rows;
-}
+std::vector<Row> measured() { return measured_rows(ATTEST_H200_SM "/local.csv"); }
 
 int whole(const Row& row, const char* name) { return std::stoi(row.at(name)); }
 double counted(const Row& row, const char* name) { return std::stod(row.at(name)); }

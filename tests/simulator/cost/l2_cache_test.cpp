@@ -2,17 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <map>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "csv.h"
 
 namespace attest {
 namespace {
@@ -95,60 +85,6 @@ TEST(L2Cache, OneOfTheOlderHalfIsCleaned) {
     }
   }
   for (std::uint32_t t = 0; t < 4; ++t) EXPECT_NEAR(cleaned[t], 16, 10) << t;
-}
-
-/// `rewrite_steps` of bench/hardware/respill_experiments.cpp: MiB that were written to DRAM, in lines that fall into
-/// sets at random.
-double rewritten(const std::string& how, int steps, int rounds) {
-  constexpr int sets = 15'360, lines_a_step = 132 * 4 * 32;
-  L2Cache cache(2, sets, 16, 7);
-  std::mt19937 of_order(7);
-  const auto move = [&](int step, bool read) {
-    std::mt19937 random(static_cast<std::uint32_t>(step));
-    for (std::uint32_t i = 0; i < lines_a_step; ++i) {
-      const auto home = static_cast<int>(random() & 1);
-      const CachedLine l =
-          line(static_cast<std::uint32_t>(step) * lines_a_step + i, home, static_cast<int>(random() % sets));
-      if (read)
-        cache.read(l, home);
-      else
-        cache.write(l, home);
-    }
-  };
-  if (steps == 0) {
-    for (const char c : how)
-      for (int step = 0; step < ((c | 32) == 'c' ? 3 : 5); ++step) move(((c | 32) - 'a') * 5 + step, c >= 'a');
-  } else {
-    std::vector<int> order(static_cast<std::size_t>(steps));
-    std::iota(order.begin(), order.end(), 0);
-    for (int round = 0; round < rounds; ++round) {
-      for (const int step : order) move(step, false);
-      if (how == "there_and_back") std::reverse(order.begin(), order.end());
-      if (how == "at_random") std::shuffle(order.begin(), order.end(), of_order);
-    }
-  }
-  return static_cast<double>(cache.written_back_sectors()) * 32 / (1 << 20);
-}
-
-TEST(L2Cache, LinesWrittenAgainAreCleanedAsMeasured) {
-  std::ifstream in(ATTEST_H200_L2 "/rewrite_steps.csv");
-  std::string text;
-  std::getline(in, text);
-  std::map<std::string, std::pair<double, int>> off;
-  while (std::getline(in, text)) {
-    const std::vector<std::string> cells = csv_cells(text);
-    const int steps = std::stoi(cells[1]), rounds = std::stoi(cells[2]);
-    const double counted = std::stod(cells[4]) / (1 << 20), predicted = rewritten(cells[0], steps, rounds);
-    std::printf("%-14s %2d steps, %d rounds: %6.2f MiB counted, %6.2f predicted\n", cells[0].c_str(), steps, rounds,
-                counted, predicted);
-    auto& [sum, n] = off[steps == 0 ? "which" : cells[0]];
-    sum += counted < 1 ? 0 : std::abs(predicted / counted - 1), n += counted < 1 ? 0 : 1;
-  }
-  for (const auto& [how, sum] : off) {
-    std::printf("%s: off by %.3f on average\n", how.c_str(), sum.first / sum.second);
-    EXPECT_LE(sum.first / sum.second, how == "which" ? 0.13 : 0.09) << how;
-  }
-  EXPECT_EQ(off.size(), 4);
 }
 
 TEST(L2Cache, AWriteFromTheHomeSideDropsTheOtherCopy) {
@@ -292,77 +228,6 @@ TEST(L2Cache, ReadEvictFirstWhatWasPrefetchedGoesFirst) {
     cache.read(line(30, 0), 0);
     EXPECT_EQ(cache.read(line(20, 0), 0), Outcome::near_hit) << side;
   }
-}
-
-using Row = std::map<std::string, std::string>;
-
-std::vector<Row> measured(const char* file) {
-  std::ifstream in(std::string(ATTEST_H200_L2 "/") + file);
-  std::string text;
-  std::getline(in, text);
-  const std::vector<std::string> names = csv_cells(text);
-  std::vector<Row> rows;
-  while (std::getline(in, text)) {
-    const std::vector<std::string> cells = csv_cells(text);
-    rows.emplace_back();
-    for (std::size_t i = 0; i < names.size(); ++i) rows.back()[names[i]] = cells[i];
-  }
-  return rows;
-}
-
-/// Calls f(row, sectors that each line crosses) for each pair of a benchmark's rows, of 8 and of 16 MiB, of which each
-/// `far`th line can cross. What a launch crosses by itself is in both.
-template <class F>
-void for_slopes(const char* file, double far, F&& f) {
-  const std::vector<Row> rows = measured(file);
-  ASSERT_FALSE(rows.empty());
-  const auto counted = [](const Row& row) { return std::stod(row.at("lts__t_sectors_srcunit_ltcfabric.sum")); };
-  for (std::size_t i = 0; i + 1 < rows.size(); i += 2)
-    f(rows[i], (counted(rows[i + 1]) - counted(rows[i])) * far / (8 << 20) * 128);
-}
-
-TEST(L2Cache, PrefetchesCrossAsMeasured) {
-  for_slopes("prefetched_read.csv", 1, [](const Row& row, double crossed) {
-    L2Cache cache(2, 1, 4, 4);
-    const int side = row.at("who") == "its_own" ? 0 : 1;
-    const std::string &prefetch = row.at("prefetch"), &read = row.at("read");
-    if (prefetch != "none") cache.prefetch(line(1, 0), side);
-    if (read == "prefetch_and_read_box") cache.prefetch(line(1, 0), side);
-    if (read != "none") cache.read(line(1, 0), side, read == "read_box_evict_first");
-    EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.05)
-        << row.at("who") << ' ' << prefetch << ' ' << read;
-  });
-}
-
-TEST(L2Cache, PartsOfLinesCrossAsMeasured) {
-  for_slopes("parts_of_lines.csv", 2, [](const Row& row, double crossed) {
-    L2Cache cache(2, 1, 4, 4);
-    const int part = (1 << std::stoi(row.at("row_bytes")) / 32) - 1;
-    for (const int wanted : {part, 15 & ~part}) {
-      if (wanted == 0 || (wanted != part && row.at("rest") == "alone")) continue;
-      CachedLine some = line(1);
-      some.sectors = wanted & 15, some.whole = row.at("op") == "read_async_line";
-      if (row.at("op") == "write")
-        cache.write(some, 1);
-      else
-        cache.read(some, 1);
-    }
-    EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.05)
-        << row.at("op") << ' ' << row.at("row_bytes") << ' ' << row.at("rest");
-  });
-}
-
-TEST(L2Cache, AnyNumberOfReadersOfASideCrossOnce) {
-  for_slopes("shared_read.csv", 2, [](const Row& row, double crossed) {
-    L2Cache cache(2, 1, 4, 4);
-    const bool both = row.at("who") == "both_sides" || row.at("who") == "every_gpc";
-    for (int reader = 0; reader < 4 * std::stoi(row.at("rounds")); ++reader)
-      for (const int side : {0, 1})
-        for (const int home : {0, 1})
-          if (side == 0 || both) cache.read(line(static_cast<std::uint32_t>(home), home), side);
-    EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.07)
-        << row.at("who") << ' ' << row.at("how") << ' ' << row.at("rounds");
-  });
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct TileLine {
 struct TileLines {
   std::vector<TileLine> k, v;
   Coalescer::Tile asked;  // no requests: not read yet
-  double passed = -1e18;  // when the CTA was done with it that had it from DRAM
+  double passed = 0;  // when the CTA was done with it that had it from DRAM
 };
 
 /// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes;
@@ -37,7 +37,7 @@ class HeadLines {
   }
   void forget_asked() {
     for (std::vector<TileLines>& block : blocks_)
-      for (TileLines& tile : block) tile.asked = {}, tile.passed = -1e18;
+      for (TileLines& tile : block) tile.asked = {}, tile.passed = 0;
   }
 
  private:
@@ -73,7 +73,7 @@ class Traffic {
     std::int64_t key_tiles = 0;
   };
 
-  /// Keeps references. `slots` are all that work at a time.
+  /// Keeps references.
   /// Of what a CTA parks, `shared_lines` are lines of its key tiles.
   Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines);
 

@@ -182,7 +182,7 @@ TEST(ThirdParty, ThirtySevenCallsMeasuredLater) {
   expect_dram_reads(errors);
 }
 
-// Shapes that no file had, counted once the models were as they are (fe9882e, b7f278b) and not looked at before.
+// Shapes that no file had, counted once the models were as they are; h200_more.md says when.
 TEST(ThirdParty, SixteenShapesCountedAfterTheModels) {
   const auto errors = score("h200_blind.csv");
   expect_means(errors);

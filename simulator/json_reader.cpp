@@ -23,14 +23,16 @@ void JsonReader::refuse(std::string_view field, std::string_view value, std::str
 
 JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text) const {
   std::vector<std::set<std::string>> seen;
-  std::string twice;
+  std::string twice, last;
   constexpr int deepest = 16;  // the library's own printing recurses
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > deepest) refuse(what, fmt::format("nested {} deep", depth), "is no description");
     if (event == Json::parse_event_t::object_start) seen.emplace_back();
     if (event == Json::parse_event_t::object_end && !seen.empty()) seen.pop_back();
-    if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second)
-      twice = parsed.get<std::string>();
+    if (event == Json::parse_event_t::key) {
+      last = parsed.get<std::string>();
+      if (!seen.back().insert(last).second) twice = last;
+    }
     return true;
   };
   Json json;
@@ -38,9 +40,10 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     json = Json::parse(text, watch);
   } catch (const Json::exception& error) {
     const auto* at = dynamic_cast<const Json::parse_error*>(&error);
-    if (at == nullptr) refuse(what, "a number in it", "is beyond 1.8e308");
+    if (at == nullptr) refuse(last.empty() ? what : shown_name(last), "its number", "is beyond 1.8e308");
     refuse(what, fmt::format("{} bytes", text.size()),
-           fmt::format("are not JSON: malformed or cut off at byte {}", at->byte));
+           fmt::format("are not JSON: malformed or cut off at byte {}{}", at->byte,
+                       last.empty() ? "" : fmt::format(", behind '{}'", shown_name(last))));
   }
   if (!twice.empty()) refuse(shown_name(twice), "given twice;", "must be given once");
   if (!json.is_object()) refuse(what, shown_value(json), "must be an object");

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,15 +14,15 @@
 namespace attest {
 namespace {
 
-constexpr std::string_view cycles = "sm__cycles_elapsed.max";
+constexpr std::string_view cycles = "sm__cycles_elapsed.max", nanoseconds = "gpu__time_duration.sum";
 constexpr std::size_t words = 5;  // mechanism, kernel, case, launch, function
 
-/// What counts: a finite number from 0.
+/// What a counter of 64 bits holds.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
+  if (!(value >= 0 && value < 0x1p64)) return std::nullopt;
   return value;
 }
 
@@ -127,7 +126,9 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     for (std::size_t i = words; i < cells.size(); ++i) {
       if (cells[i].empty()) continue;
       const auto value = number(cells[i]);
-      if (!value) refuse(cells[i], fmt::format("is no finite number from 0, of {}", names[i]));
+      if (!value) refuse(cells[i], fmt::format("is no number from 0 to 2^64 - 1, of {}", names[i]));
+      if (*value == 0 && (names[i] == cycles || names[i] == nanoseconds))
+        refuse(cells[i], fmt::format("is no time that a launch takes, of {}", names[i]));
       read.counters[names[i]] = *value;
     }
   });

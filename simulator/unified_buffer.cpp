@@ -67,13 +67,15 @@ double exchange_bytes(const KernelPlan& plan, const DeviceSpec& device, std::int
 SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
                                          std::string_view plan_name) {
   const Problem& p = c.problem;
-  const auto refuse = [&](bool asked, const char* field, const char* what) {
-    if (asked) throw InvalidInput(field, what, fmt::format("is nothing that the model of {} describes", device.name));
+  const auto refuse = [&](bool asked, const char* field, std::string_view value, const char* what) {
+    if (asked)
+      throw InvalidInput(field, value, fmt::format("asks for {}, which the model of {} lacks", what, device.name));
   };
-  refuse(!p.varlen_q.empty() || !p.varlen_k.empty() || !p.seqused_k.empty(), "varlen_k",
-         "sequences of their own lengths");
-  refuse(c.num_splits != 1, "num_splits", "splits");
-  refuse(p.bias != Bias::none, "bias", "a bias");
+  for (const auto& [field, lengths] :
+       {std::pair{"varlen_q", &p.varlen_q}, {"varlen_k", &p.varlen_k}, {"seqused_k", &p.seqused_k}})
+    refuse(!lengths->empty(), field, fmt::format("of {} entries", lengths->size()), "sequences of their own lengths");
+  refuse(c.num_splits != 1, "num_splits", fmt::format("{}", c.num_splits), "splits");
+  refuse(p.bias != Bias::none, "bias", to_string(p.bias), "a bias");
   const BufferFootprint footprint = buffer_footprint(plan, device);
   check_fits(plan, footprint, device);
   SimulationReport r;

@@ -87,6 +87,9 @@ ExitCode run_sweep(const Flags& flags, const Results& results) {
 std::int64_t chosen_splits(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   if (c.num_splits != 1)
     throw InvalidInput("num_splits", fmt::format("{}", c.num_splits), "is not left to --auto-splits to choose");
+  if (device.kind == DeviceKind::cube_vector)
+    throw InvalidInput("auto_splits", "--auto-splits",
+                       fmt::format("asks for splits, which the model of {} lacks", device.name));
   const int registers = estimate_registers(plan, device).registers_per_thread;
   return choose_num_splits(plan, c.problem, device.num_sms, occupancy(plan, registers, device).ctas_per_sm);
 }

@@ -71,10 +71,14 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head + row + "\n"), "");
   EXPECT_EQ(message_of("hello\n"), "panel.csv: line 1: 'hello' is no header");
   EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
-  for (const std::string& counter : std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999"}) {
+  for (const std::string& counter :
+       std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551616"}) {
     EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
-              "panel.csv: line 2: '" + counter + "' is no finite number from 0, of a__b.sum");
+              "panel.csv: line 2: '" + counter + "' is no number from 0 to 2^64 - 1, of a__b.sum");
   }
+  for (const std::string name : {"sm__cycles_elapsed.max", "gpu__time_duration.sum"})
+    EXPECT_EQ(message_of("mechanism,kernel,case,launch,function," + name + "\nm,sm80,{},0,f,0\n"),
+              "panel.csv: line 2: '0' is no time that a launch takes, of " + name);
   EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
             "panel.csv: line 1: 'a__b.sum' is a column already");
   EXPECT_EQ(message_of(head + "\xff" + row + "\n"),

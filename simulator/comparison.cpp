@@ -141,6 +141,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   } else {
     TileWalkOptions effort;
     effort.warm = warm;
+    effort.dirty_bytes_at_start = call.dirty_bytes_before();
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     report = simulate(call.c, plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device), device,
                       result.plan_name, effort);

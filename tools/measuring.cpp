@@ -59,6 +59,7 @@ void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progre
     as_crashes(call, [&] {
       DeviceCall on_device(make_device_forward(call.kernel), call.c);
       call.launches.clear();
+      call.via = "cupti";
       for (LaunchCounters& read : reader.read(on_device, warm)) {
         MeasuredLaunch& launch = call.launches.emplace_back();
         launch.function = read.function;

@@ -9,6 +9,7 @@
 #include "attest/problem/error.h"
 #include "attest/simulator/comparison.h"
 #include "csv.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -51,6 +52,35 @@ TEST(MeasuredCall, CsvComesBackAsItWas) {
   EXPECT_EQ(read.calls[0].launches[1].function, "\"combine\"");
   EXPECT_EQ(read.calls[0].launches[0].counters, two_launches().launches[0].counters);
   EXPECT_THAT(read.calls[1].launches[0].counters, ElementsAre(Pair("sm__cycles_elapsed.max", 100)));
+}
+
+TEST(MeasuredCall, WhoReadTheCountersStandsInAComment) {
+  const auto via = [](const std::vector<std::string>& comments) {
+    return measured_from_csv(to_csv({two_launches()}, comments), "panel.csv").calls.front().via;
+  };
+  EXPECT_EQ(via({"H200; 2026-11-22; through cupti, cold caches", "how"}), "cupti");
+  EXPECT_EQ(via({"how", "through ncu"}), "ncu");
+  EXPECT_EQ(via({"H200"}), "");
+}
+
+TEST(MeasuredCall, AProfilersDirtyLinesAreAsManyAsMeasured) {
+  // kernels that write nothing and read 128 MiB at the end, a row a launch; runs differ by 0.2 MiB
+  MeasuredCall call;
+  call.via = "cupti";
+  double written = 0;
+  int calls = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/counted_chain.csv")) {
+    if (!row.at("name").ends_with("reads") && (row.at("name") != "read" || std::stoi(row.at("read_mib")) < 128))
+      continue;
+    written += std::stod(row.at("dram__bytes_write.sum"));
+    call.launches.resize(std::stoul(row.at("launches")));
+    if (std::stoul(row.at("launch")) + 1 < call.launches.size()) continue;
+    EXPECT_NEAR(static_cast<double>(call.dirty_bytes_before()), written, 0.25 * (1 << 20)) << call.launches.size();
+    written = 0, ++calls;
+  }
+  EXPECT_EQ(calls, 16);
+  call.via = "ncu";
+  EXPECT_EQ(call.dirty_bytes_before(), 9 << 18);
 }
 
 TEST(MeasuredCall, SumsAreOverAllLaunchesOrThereIsNone) {

@@ -59,7 +59,7 @@ constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
     {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 10, 10, 0.985}, {"l2_read_bytes", 5, any, 0.993},
     {"spill_load_bytes", 10, 10, 0.994}, {"dram_read_bytes", 2, 6, 0.998},     {"cycles", 6, 12, 0.996},
-    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.006},
+    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.015},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -77,7 +77,6 @@ constexpr const char *behind_p0 = "copies under @P0, which the counter does not 
                      *its_lines = "which lines L1 lets go of",
                      *narrow = "L1 serves some narrow copies of the SM's other CTA",
                      *called = "spill and arguments of copies by a function leave L1 more often than in the model",
-                     *in_l2 = "less than 32 MB are stored, most of which is still in L2 at the end",
                      *one_side = "more heads are read from one side alone than are, and no copy crosses twice";
 
 constexpr Beyond beyond[] = {
@@ -114,16 +113,12 @@ constexpr Beyond beyond[] = {
     {"layout", "dram_read_bytes", 3.4, 6.5, "rows of row_gap share sectors with the next ones"},
     {"forced spill", "dram_read_bytes", 11.3, 38.0, "CTAs of a head walk it at more different times than the model's"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "dram_write_bytes", 22.8, 100.0, in_l2},
-    {"ragged", "dram_write_bytes", 17.5, 35.0, in_l2},
-    {"decode", "dram_write_bytes", 23.0, 24.5, in_l2},
-    {"split", "dram_write_bytes", 43.9, 50.5, in_l2},
-    {"paged", "dram_write_bytes", 20.4, 30.3, in_l2},
+    {"headdim", "dram_write_bytes", 16.7, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
     {"headdim", "cycles", 7.0, 18.3,
      "shared memory's queue is 6 to 11% too long from 160 on; copies by a function 0.82"},
     {"ragged", "cycles", 5.6, 20.3, "100 queries, whose one CTA an SM overlaps more than four demands do"},
-    {"decode", "cycles", 8.0, 10.9, "DRAM moves 0.79 to 0.93 of its rate there, a copy 0.89"},
-    {"split", "cycles", 10.6, 16.6, "DRAM as in decoding; partial O that has left L2; partial waves"},
+    {"decode", "cycles", 8.0, 10.8, "DRAM moves 0.79 to 0.93 of its rate there, a copy 0.89"},
+    {"split", "cycles", 10.6, 16.2, "DRAM as in decoding; partial O that has left L2; partial waves"},
     {"paged", "cycles", 6.2, 13.2, called},
     {"layout", "cycles", 8.3, 14.3, called},
     {"unfused", "cycles", 11.7, 18.5, "barriers, and copies of A that take longer than L2 does"},

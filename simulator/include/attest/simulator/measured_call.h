@@ -1,5 +1,6 @@
 // Calls as a profiler's counters saw them, and the files that keep them.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,7 +23,10 @@ struct MeasuredCall {
   std::string kernel;     // the word behind --kernel
   Case c;
   std::vector<MeasuredLaunch> launches;
+  std::string via;  // who read its counters: "cupti", "ncu"; empty: nobody
 
+  /// What L2 has dirty when its first launch begins and is not the call's, as that profiler leaves it.
+  std::int64_t dirty_bytes_before() const;
   /// A counter over all launches; none where one of them lacks it.
   std::optional<double> sum(std::string_view counter) const;
   /// A counter of the launch that took the most cycles; none where it lacks it.
@@ -37,7 +41,8 @@ struct MeasuredFile {
   std::vector<std::string> comments;
   std::vector<MeasuredCall> calls;
 };
-/// Reads what to_csv() wrote. Throws InvalidInput naming `file` and the line.
+/// Reads what to_csv() wrote; who read the counters is what a comment says behind "through ". Throws InvalidInput
+/// naming `file` and the line.
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
 
 /// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those

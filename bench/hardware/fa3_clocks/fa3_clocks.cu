@@ -3,9 +3,10 @@
 //     F="-std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a --expt-relaxed-constexpr --expt-extended-lambda
 //        --use_fast_math -DNDEBUG -DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED -DCUTLASS_ENABLE_GDC_FOR_SM90
 //        -I HOPPER -I CUTLASS/include"          # one at a time, a minute each
-//     nvcc $F -DKERNEL=64,1,false -c instantiate.cu ...   64,1,true   128,1,true   128,2,false
+//     nvcc $F -DKERNEL=64\\,1\\,false -c instantiate.cu ...   64,1,true   128,1,true   128,2,false
 //     nvcc $F -c fa3_clocks.cu; nvcc fa3_clocks.o KERNELS.o -o fa3_clocks -lcuda
 //     ./fa3_clocks CALLS.csv CLOCKS.bin            # batch,nheads,nheads_k,seqlen,headdim,causal
+//     ./fa3_clocks CALLS.csv                       # and flags: one call each of what variants.py has changed, for ncu
 //
 // CLOCKS.bin: for each call 8 int32 (the six columns, key tiles a CTA at most, CTAs), then int64: readings of each SM's
 // clock as the global timer moves on (2 x 132 x 32 x {clock, ns}: before and after), then each CTA's words.
@@ -25,6 +26,8 @@
 namespace {
 
 using Bf16 = cutlass::bfloat16_t;
+constexpr size_t kShift = 3 << 12;  // bytes, of O where variants.py says so
+constexpr int kShifted = 256;
 constexpr int kWords = 16384, kFirst = 64, kSms = 132, kReadings = 32;
 
 void check(cudaError_t status) {
@@ -74,7 +77,7 @@ Flash_fwd_params parameters(const std::vector<int>& call) {
   Bf16 *q = allocate<Bf16>(b * s * h * d), *k = allocate<Bf16>(b * s * hk * d), *v = allocate<Bf16>(b * s * hk * d);
   fill<<<1024, 256>>>(q, b * s * h * d, 1), fill<<<1024, 256>>>(k, b * s * hk * d, 2);
   fill<<<1024, 256>>>(v, b * s * hk * d, 3);
-  p.q_ptr = q, p.k_ptr = k, p.v_ptr = v, p.o_ptr = allocate<Bf16>(b * s * h * d);
+  p.q_ptr = q, p.k_ptr = k, p.v_ptr = v, p.o_ptr = allocate<Bf16>(b * s * h * d + kShift);
   p.softmax_lse_ptr = allocate<float>(b * h * s), p.tile_count_semaphore = allocate<int>(1);
   p.q_row_stride = p.o_row_stride = h * d, p.k_row_stride = p.v_row_stride = hk * d;
   p.q_head_stride = p.k_head_stride = p.v_head_stride = p.o_head_stride = d, p.v_dim_stride = 1;
@@ -113,11 +116,42 @@ void call_kernel(Flash_fwd_params& p) {
     p.is_causal ? run<128, 1, true>(p) : run<128, 2, false>(p);
 }
 
+/// The rows of a file of calls, as many numbers of each as are asked for.
+std::vector<std::vector<int>> calls_of(const char* file, size_t numbers) {
+  std::ifstream in(file);
+  std::vector<std::vector<int>> calls;
+  std::string line, field;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    std::stringstream fields(line);
+    calls.emplace_back();
+    while (calls.back().size() < numbers && std::getline(fields, field, ',')) calls.back().push_back(std::stoi(field));
+  }
+  return calls;
+}
+
+/// One call each, with the flags of its seventh column.
+int call_variants(const char* file) {
+  for (const std::vector<int>& call : calls_of(file, 7)) {
+    Flash_fwd_params p = parameters(call);
+    const auto flags = static_cast<uintptr_t>(call.at(6));
+    p.q_descale_ptr = reinterpret_cast<float*>(flags), p.seqused_q = reinterpret_cast<int*>(flags);
+    void* const o = p.o_ptr;
+    if (flags & kShifted) p.o_ptr = static_cast<char*>(o) + kShift;
+    check(cudaDeviceSynchronize());
+    call_kernel(p);
+    check(cudaDeviceSynchronize());
+    p.o_ptr = o;
+    release(p);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2) return call_variants(argv[1]);
   if (argc != 3) return 2;
-  std::ifstream calls(argv[1]);
   std::FILE* out = std::fopen(argv[2], "wb");
   constexpr int smem = 200 * 1024;  // so that every SM has one CTA of read_clocks
   check(cudaFuncSetAttribute(read_clocks, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
@@ -125,12 +159,7 @@ int main(int argc, char** argv) {
   Bf16* const displaces = allocate<Bf16>(other);
   auto* const clocks = allocate<long long>(2 * readings);
   auto* const log = allocate<long long>(size_t{kSms} * kWords);
-  std::string line;
-  std::getline(calls, line);
-  while (std::getline(calls, line)) {
-    std::vector<int> call;
-    std::stringstream fields(line);
-    for (std::string field; std::getline(fields, field, ',');) call.push_back(std::stoi(field));
+  for (const std::vector<int>& call : calls_of(argv[1], 6)) {
     Flash_fwd_params p = parameters(call);
     p.q_descale_ptr = reinterpret_cast<float*>(log);
     std::vector<long long> seen(2 * readings), words(size_t{kSms} * kWords);

@@ -150,19 +150,6 @@ Tensor make_bias(const Case& c) {
   return bias;
 }
 
-// The slopes of the ALiBi paper (Press, Smith, Lewis 2022), 2^(-8 (h + 1) / nheads); other batch entries have 1.25, 1.5
-// and 1.75 times those, so that one entry's slopes are not another's.
-Tensor make_alibi_slopes(const Problem& p) {
-  if (!p.alibi) return {};
-  Tensor slopes({p.batch, p.nheads, 1, 1});
-  for (std::int64_t b = 0; b < p.batch; ++b)
-    for (std::int64_t h = 0; h < p.nheads; ++h) {
-      const double slope = std::exp2(-8 * static_cast<double>(h + 1) / static_cast<double>(p.nheads));
-      slopes.at(b, h, 0, 0) = static_cast<float>(slope * (1 + 0.25 * static_cast<double>(b % 4)));
-    }
-  return slopes;
-}
-
 Tensor make_sink(const Case& c) {
   if (!c.problem.sink) return {};
   Tensor sink({1, c.problem.nheads, 1, 1});
@@ -185,6 +172,17 @@ void make_orthogonal(const Tensor& o, Dtype dtype, Tensor& dout) {
 }
 
 }  // namespace
+
+Tensor make_alibi_slopes(const Problem& p) {
+  if (!p.alibi) return {};
+  Tensor slopes({p.batch, p.nheads, 1, 1});
+  for (std::int64_t b = 0; b < p.batch; ++b)
+    for (std::int64_t h = 0; h < p.nheads; ++h) {
+      const double slope = std::exp2(-8 * static_cast<double>(h + 1) / static_cast<double>(p.nheads));
+      slopes.at(b, h, 0, 0) = static_cast<float>(slope * (1 + 0.25 * static_cast<double>(b % 4)));
+    }
+  return slopes;
+}
 
 Inputs make_inputs(const Case& c) {
   const Problem& p = c.problem;

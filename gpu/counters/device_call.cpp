@@ -8,6 +8,7 @@
 #include "attest/gpu/case_lists.h"
 #include "attest/gpu/cuda_error.h"
 #include "attest/gpu/placement.h"
+#include "attest/reference/inputs.h"
 #include "device_fill.h"
 
 namespace attest {
@@ -25,14 +26,16 @@ struct DeviceCall::Tensors {
     return {memory.data() + static_cast<std::size_t>(c.layout.base_offset) * bytes, placement.batch_stride,
             placement.row_stride, placement.head_stride};
   }
-  const std::int32_t* upload(const std::vector<std::int64_t>& values) {
+  /// As T; null where there are none.
+  template <class T, class Value>
+  const T* upload(const std::vector<Value>& values) {
     if (values.empty()) return nullptr;
-    const std::vector<std::int32_t> narrow(values.begin(), values.end());
+    const std::vector<T> narrow(values.begin(), values.end());
     DeviceMemory& memory = *lists.emplace_back(std::make_unique<DeviceMemory>());
-    memory.reserve(narrow.size() * sizeof(std::int32_t));
-    cuda_check(cudaMemcpy(memory.data(), narrow.data(), narrow.size() * sizeof(std::int32_t), cudaMemcpyHostToDevice),
+    memory.reserve(narrow.size() * sizeof(T));
+    cuda_check(cudaMemcpy(memory.data(), narrow.data(), narrow.size() * sizeof(T), cudaMemcpyHostToDevice),
                "cudaMemcpy to the device");
-    return reinterpret_cast<const std::int32_t*>(memory.data());
+    return reinterpret_cast<const T*>(memory.data());
   }
   const float* normal_floats(bool wanted, std::int64_t count, std::uint64_t seed, cudaStream_t stream) {
     if (!wanted) return nullptr;
@@ -67,15 +70,15 @@ DeviceCall::DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c)
     fill_normal(input->data(), static_cast<std::int64_t>(input->capacity()) / bytes_of(p.dtype), p.dtype, ++seed,
                 stream);
   const CaseLists lists = case_lists(c);
-  args.cu_seqlens_q = t.upload(lists.cu_seqlens_q);
-  args.cu_seqlens_k = t.upload(lists.cu_seqlens_k);
-  args.seqused_k = t.upload(lists.seqused_k);
-  args.page_table = t.upload(lists.page_table);
+  args.cu_seqlens_q = t.upload<std::int32_t>(lists.cu_seqlens_q);
+  args.cu_seqlens_k = t.upload<std::int32_t>(lists.cu_seqlens_k);
+  args.seqused_k = t.upload<std::int32_t>(lists.seqused_k);
+  args.page_table = t.upload<std::int32_t>(lists.page_table);
   args.pages_per_sequence = lists.pages_per_sequence;
   args.page_size = c.layout.page_size;
-  args.document_ends = t.upload(lists.document_ends);
+  args.document_ends = t.upload<std::int32_t>(lists.document_ends);
   args.num_documents = std::ssize(p.documents);
-  args.alibi_slopes = t.normal_floats(p.alibi, p.batch * p.nheads, ++seed, stream);
+  args.alibi_slopes = t.upload<float>(make_alibi_slopes(p).values);
   args.sink = t.normal_floats(p.sink, p.nheads, ++seed, stream);
   t.workspace.reserve(forward_->workspace_bytes(c, limits_));
   t.other.reserve(2 * static_cast<std::size_t>(limits_.l2_bytes));

@@ -22,4 +22,9 @@ struct Inputs {
 /// all that O depends on.
 Inputs make_inputs(const Case& c);
 
+/// Its slopes alone, [batch, nheads, 1, 1]; empty without ALiBi. Those of the ALiBi paper (Press, Smith, Lewis 2022),
+/// 2^(-8 (h + 1) / nheads); other batch entries have 1.25, 1.5 and 1.75 times those, so that one entry's slopes are not
+/// another's.
+Tensor make_alibi_slopes(const Problem& p);
+
 }  // namespace attest

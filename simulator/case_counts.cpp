@@ -21,6 +21,7 @@ struct CtaShape {
 /// Of CTAs that differ in nothing that counts: how many there are, and of their key tiles how many are masked.
 struct Alike {
   std::int64_t ctas = 0, masked_key_tiles = 0;
+  KeyRuns runs;
 };
 
 std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& lengths, const Behaviour& kernel) {
@@ -44,6 +45,9 @@ std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& le
         const int end = std::max(begin, walk.run_end(run));
         const bool full = run == 1 || run == 4;
         alike.masked_key_tiles += full ? 0 : end - begin;
+        ++alike.runs.all;
+        if (full && begin < end) ++alike.runs.whole;
+        if (begin == walk.first && begin < end) ++(full ? alike.runs.whole_first : alike.runs.masked_first);
         begin = end;
       }
     }
@@ -155,6 +159,21 @@ Counts count_case(const Case& c, const Behaviour& kernel) {
     }
   }
   if (plan.num_splits > 1) total.lse_bytes = 0;  // combine() writes it
+  return total;
+}
+
+KeyRuns count_key_runs(const Case& c, const KernelPlan& plan) {
+  const Grid grid(c, plan);
+  KeyRuns total;
+  for (const LengthClass& lengths : grid.classes) {
+    const std::int64_t heads = lengths.entries * grid.nheads;
+    for (const auto& [shape, alike] : shapes_of_head(grid, lengths, BehaviourOf<KernelPlan>(plan))) {
+      total.all += alike.runs.all * heads;
+      total.whole += alike.runs.whole * heads;
+      total.masked_first += alike.runs.masked_first * heads;
+      total.whole_first += alike.runs.whole_first * heads;
+    }
+  }
   return total;
 }
 

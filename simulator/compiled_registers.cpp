@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attest/plan/catalog.h"
+#include "copy_time.h"
 #include "csv.h"
 #include "embedded.h"
 
@@ -15,8 +16,12 @@ namespace attest {
 namespace {
 
 /// Words that a thread stores or loads, by place (spill_places.py).
+struct TileWords {
+  int always, copy, window, rescale, alibi;
+};
 struct Words {
-  int once, masked, whole, rescale, alibi;
+  int early, once, turn, enters;
+  TileWords masked, whole;
 };
 
 /// A row of the file: what ptxas says, and those words.
@@ -47,8 +52,12 @@ std::vector<Compiled> read_compiled() {
     };
     const auto number = [&](std::string_view name) { return std::atoi(cell(name).c_str()); };
     const auto words = [&](const std::string& done) {
-      return Words{number("once_" + done), number("masked_" + done), number("whole_" + done), number("rescale_" + done),
-                   number("alibi_" + done)};
+      const auto at = [&](const std::string& place) { return number(place + "_" + done); };
+      const auto of_tile = [&](const std::string& loop) {
+        return TileWords{at(loop), at(loop + "_copy"), at(loop + "_window"), at(loop + "_rescale"),
+                         at(loop + "_alibi")};
+      };
+      return Words{at("early"), at("once"), at("turn"), at("enters"), of_tile("masked"), of_tile("whole")};
     };
     rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("stack_bytes") / 4,
                     words("stored"), words("loaded"), cell("plan")});
@@ -76,10 +85,22 @@ bool is_launched(const Compiled& row, const KernelPlan& plan, const Case& c, con
          row.tile == static_cast<int>(kernel.tile) && row.kind == static_cast<int>(kernel.kind);
 }
 
+/// What a case's branches make of them.
+SpillWords words_of(const Words& words, const KernelPlan& plan, const Case& c) {
+  const bool plain = !copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0);
+  const auto of_tile = [&](const TileWords& tile) {
+    return tile.always + (plain ? tile.copy : 0) + (c.problem.window_left >= 0 ? tile.window : 0) +
+           (c.problem.alibi ? tile.alibi : 0);
+  };
+  return {words.early,           words.once,           words.turn,           words.enters,
+          of_tile(words.masked), of_tile(words.whole), words.masked.rescale, words.whole.rescale};
+}
+
 KernelPlan with_words_of(const Compiled& row, KernelPlan plan, const Case& c) {
+  const SpillWords stored = words_of(row.stored, plan, c);
   plan.known_registers = row.registers;
-  plan.spill_words_per_key_tile = row.stored.whole + (c.problem.alibi ? row.stored.alibi : 0);
-  plan.spill_words_per_cta = row.stored.once + row.stored.rescale;  // O is rescaled in the first tile, and seldom after
+  plan.spill_words_per_key_tile = stored.whole;
+  plan.spill_words_per_cta = stored.of_cta();
   return plan;
 }
 
@@ -128,12 +149,11 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
   return plan;
 }
 
-std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
-                                         const DeviceSpec& device) {
+std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
+                                            const DeviceSpec& device) {
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return std::nullopt;
-  return SpillLoads{row->loaded.whole + (c.problem.alibi ? row->loaded.alibi : 0), row->loaded.masked,
-                    row->loaded.once + row->loaded.rescale};
+  return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c)};
 }
 
 int shared_words(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {

@@ -13,15 +13,20 @@ namespace attest {
 
 /// `plan`, which `name` names, with the registers of the kernel that gpu/sm80 launches for a case and the words that it
 /// stores: in each key tile, those of ALiBi's branch where there is ALiBi; once a CTA, those of the first tile's
-/// rescaled O among them; and by how much an SM's older CTA is faster (simulator/measured/cta_leads.csv). Masked tiles
-/// are taken for whole ones. Unchanged where the plan is another one (made smaller for the device, 32-bit or 8-bit
-/// inputs, somebody else's) or the device's architecture was not compiled for.
+/// rescaled O and of two runs of key tiles among them; and by how much an SM's older CTA is faster
+/// (simulator/measured/cta_leads.csv). Masked tiles are taken for whole ones. Unchanged where the plan is another one
+/// (made smaller for the device, 32-bit or 8-bit inputs, somebody else's) or the device's architecture was not compiled
+/// for.
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
-/// The words that the compiled kernel loads whose registers and spill `plan` has: the one that `name` names, or any of
-/// its tiles. None where there is none.
-std::optional<SpillLoads> compiled_loads(const KernelPlan& plan, std::string_view name, const Case& c,
-                                         const DeviceSpec& device);
+struct CompiledSpill {
+  SpillWords stored, loaded;
+};
+
+/// Of the compiled kernel whose registers and spill `plan` has: the one that `name` names, or any of its tiles. None
+/// where there is none.
+std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
+                                            const DeviceSpec& device);
 
 /// Of the words that a plan's thread stores once a CTA, those that its frame has no room for beside the words of key
 /// tiles: they lie where those do. 0 of a kernel whose frame is not known.

@@ -43,10 +43,15 @@ constexpr int argument_lines = 4;  // of ForwardParams: the tensor's, the page t
 
 bool copies_by_call(const KernelPlan& plan) { return plan.refill_call_words > 0 && plan.copy_kind != CopyKind::tma; }
 
+bool copies_a_granule_at_a_time(const KernelPlan& plan, Operand x, bool pages) {
+  const bool page = pages && x != Operand::q, packed = plan.packed_heads > 1 && x == Operand::q;
+  return copies_by_call(plan) && (plan.copy_bytes(x) < 16 || page || packed);
+}
+
 CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages, double missing) {
   const bool page = pages && x != Operand::q, packed = plan.packed_heads > 1 && x == Operand::q;
   const int bytes = plan.copy_bytes(x);
-  if (!copies_by_call(plan) || (bytes == 16 && !page && !packed)) return {};
+  if (!copies_a_granule_at_a_time(plan, x, pages)) return {};
   const int panels = plan.granules(x) / plan.copy_lanes(x), panel_bytes = plan.copy_lanes(x) * bytes;
   const int row_bytes = plan.valid_columns(x) * plan.bytes(x), present = (row_bytes + panel_bytes - 1) / panel_bytes;
   const int passes = (plan.rows(x) + plan.copy_rows(x) - 1) / plan.copy_rows(x);

@@ -15,6 +15,9 @@ struct CopyTime {
 /// Whether such copies are a function's: where a plan has words for calling one.
 bool copies_by_call(const KernelPlan& plan);
 
+/// Whether a tile's are, by that function. `pages`: whether K and V lie in pages.
+bool copies_a_granule_at_a_time(const KernelPlan& plan, Operand x, bool pages);
+
 /// Of a tile of Q, K or V; nothing for plain copies, which a key tile's instructions have, and where copies are not by
 /// call. `pages`: whether K and V lie in pages. `missing`: the part of the calls that L1 lacks the arguments of.
 CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages, double missing = 0);

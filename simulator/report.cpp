@@ -95,7 +95,7 @@ struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
 };
 MissingWords missing_words(const SimulationReport& r, double masked) {
-  const SpillLoads& loads = r.registers.loads;
+  const SpillWords& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
   const auto missing = [&](int words, const SpillTrace& trace) {
@@ -106,7 +106,7 @@ MissingWords missing_words(const SimulationReport& r, double masked) {
   const SpillMisses of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
   return {masked * loads.masked * of_masked.part + (1 - masked) * loads.whole * of_whole.part,
           masked * of_masked.waits + (1 - masked) * of_whole.waits,
-          loads.whole == 0 ? 0 : of_whole.waits * loads.once / loads.whole};
+          loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole};
 }
 
 }  // namespace
@@ -151,7 +151,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.device = device;
 
   r.registers = estimate_registers(plan, device);
-  r.registers.loads = compiled_loads(plan, plan_name, c, device).value_or(r.registers.loads);
+  if (const auto spill = compiled_spill(plan, plan_name, c, device))
+    r.registers.stored = spill->stored, r.registers.loaded = spill->loaded;
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
   r.spill_bytes_per_thread = 4 * r.registers.spill_words;
@@ -191,12 +192,17 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto spilled_bytes = [&](double words, std::int64_t times) {
     return line_bytes * words * plan.num_warps * static_cast<double>(times);  // producers spill nothing
   };
-  r.spill_store_bytes = spilled_bytes(spilling.spill_words_per_key_tile, r.walk.key_tiles) +
-                        spilled_bytes(spilling.spill_words_per_cta, r.walk.ctas_with_rows);
-  const SpillLoads& loads = r.registers.loads;
-  r.spill_load_bytes = spilled_bytes(loads.whole, r.walk.key_tiles - counts.masked_key_tiles) +
-                       spilled_bytes(loads.masked, counts.masked_key_tiles) +
-                       spilled_bytes(loads.once, r.walk.ctas_with_rows);
+  const KeyRuns runs = count_key_runs(c, plan);
+  const auto all_spilled_bytes = [&](const SpillWords& words) {
+    return spilled_bytes(words.early, r.walk.ctas - r.walk.ctas_with_rows) +
+           spilled_bytes(words.once, r.walk.ctas_with_rows) + spilled_bytes(words.run, runs.all) +
+           spilled_bytes(words.enters, runs.whole) + spilled_bytes(words.masked, counts.masked_key_tiles) +
+           spilled_bytes(words.whole, r.walk.key_tiles - counts.masked_key_tiles) +
+           spilled_bytes(words.masked_rescales, runs.masked_first) +  // O is rescaled in the first key tile, and
+           spilled_bytes(words.whole_rescales, runs.whole_first);     // seldom after
+  };
+  r.spill_store_bytes = all_spilled_bytes(r.registers.stored);
+  r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
                     r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing.words, r.walk.key_tiles);
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;

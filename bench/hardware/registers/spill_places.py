@@ -6,12 +6,17 @@
 Needs an nvdisasm of the compiler's own release or later. The loops over key tiles are the innermost ones that multiply:
 one for masked tiles, one for whole ones (the last). A word counts
 
-    once      outside those loops, on every path that runs one of them to the kernel's end
+    early     on every path to the kernel's first end, that of CTAs without rows; of `once`, not beside it
+    once      outside the loops, on every path that runs one of them to the kernel's end
+    turn      in each turn of the loop around them, which has a turn for each run of masked or whole tiles
+    enters    in a turn of that which enters the loop over whole tiles
     masked,   in a turn of the loop, whatever is asked for
     whole
-    rescale   in a whole tile's turn, under the branch that rescales O (it takes exponentials and multiplies nothing)
-    alibi     in a whole tile's turn, under the branch that turns distances into floating point
-    other     under any other branch or predicate, in the loops or outside
+    ..._copy     under the branch that copies plain tiles, without a call
+    ..._window   under the branch that masks a second time, for a window's left end
+    ..._rescale  under the branch that rescales O (it takes exponentials and multiplies nothing)
+    ..._alibi    under the branch that turns distances into floating point
+    other     under any other branch, in the loops or outside, and outside under any predicate
 
 so that the words of a call are those of its branches. Each as stored/loaded.
 """
@@ -25,7 +30,9 @@ INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?);")
 CONTROL = re.compile(r"\s+/\* (0x[0-9a-f]{16}) \*/")
 SLOT = re.compile(r"\[[^\]]*\]")
 TARGET = re.compile(r"\((\.L_x_\d+)\)")
-PLACES = ("once", "masked", "whole", "rescale", "alibi", "other")
+BRANCHES = ("copy", "window", "rescale", "alibi")
+PLACES = ("early", "once", "turn", "enters", *(f"{loop}{branch}" for loop in ("masked", "whole")
+                                              for branch in ("", *(f"_{branch}" for branch in BRANCHES))), "other")
 STORE, LOAD = "STL", "LDL"
 
 
@@ -82,6 +89,12 @@ class Kernel:
                     loops.append((head, latch))
         return [x for x in loops if not any(y != x and x[0] <= y[0] and y[1] <= x[1] for y in loops)]
 
+    def loop_around(self, loops):
+        """(head, latch) of the innermost loop around all of those; None where there is none."""
+        around = [(head, latch) for latch, following in enumerate(self.follow) for head in following
+                  if all(head < loop[0] and loop[1] < latch for loop in loops)]
+        return min(around, key=lambda x: x[1] - x[0], default=None)
+
     def branch_over(self, block, head, latch):
         """Names of the instructions that run only where the nearest branch that decides on `block` goes its way."""
         inside = set(range(head, latch + 1))
@@ -103,18 +116,31 @@ def runs_outside(kernel, blocks, loops):
     return not any(kernel.reach(latch, blocks) & kernel.exits for _, latch in loops)
 
 
+def runs_early(kernel, blocks):
+    """Whether every path to the first end meets one of the blocks."""
+    return min(kernel.exits) not in kernel.reach(0, blocks)
+
+
 def runs_in_turn(kernel, blocks, head, latch):
     return bool({head, latch} & blocks) or latch not in kernel.reach(head, blocks, set(range(head, latch + 1)))
+
+
+def runs_to_enter(kernel, blocks, turn, loop):
+    return loop[0] not in kernel.reach(turn[0], blocks, set(range(turn[0], turn[1] + 1)))
 
 
 def branch_of(kernel, block, loop):
     names = kernel.branch_over(block, *loop)
     roots = {name.split(".")[0] for name in names}
-    if roots & {"HMMA", "CALL"}:
-        return "other"
+    if "HMMA" in roots:
+        return None
+    if "LDGSTS" in roots:
+        return "copy"
+    if "CALL" in roots:
+        return None
     if roots & {"I2F", "I2FP"}:
         return "alibi"
-    return "rescale" if "MUFU.EX2" in names else "other"
+    return "rescale" if "MUFU.EX2" in names else "window" if "FSEL" in roots else None
 
 
 def places(kernel):
@@ -122,29 +148,42 @@ def places(kernel):
     loops = kernel.key_loops()
     if not loops:
         return None
+    turn = kernel.loop_around(loops)
     found = {place: [0, 0] for place in PLACES}
-    slots = collections.defaultdict(list)  # (loop, store or load, its place on the stack) -> (block, words)
+    slots = collections.defaultdict(list)  # (loop, store or load, its place on the stack) -> (block, words, a predicate)
     for block in range(len(kernel.blocks)):
-        loop = next((loop for loop in loops if loop[0] <= block <= loop[1]), None)
+        loop = next((loop for loop in (*loops, turn) if loop and loop[0] <= block <= loop[1]), None)
         for text in kernel.texts([block]):
             for what, name in enumerate((STORE, LOAD)):
-                words = spilled(text, name)
-                if words and text.startswith("@"):
-                    found["other"][what] += words
-                elif words:
-                    slots[loop, what, SLOT.search(text)[0]].append((block, words))
+                if words := spilled(text, name):
+                    slots[loop, what, SLOT.search(text)[0]].append((block, words, text.startswith("@")))
     for (loop, what, _), accesses in slots.items():
-        def always(blocks):
-            return runs_in_turn(kernel, blocks, *loop) if loop else runs_outside(kernel, blocks, loops)
-        place = "once" if loop is None else "whole" if loop == loops[-1] else "masked"
-        alone = [x for x in accesses if always({x[0]})]
-        found[place][what] += sum(words for _, words in alone)
-        rest = [x for x in accesses if x not in alone]
-        if rest and not alone and always({block for block, _ in rest}):  # in each side of a branch
-            found[place][what] += rest[0][1]
-            continue
-        for block, words in rest:
-            found[branch_of(kernel, block, loop) if place == "whole" else "other"][what] += words
+        def count(place, runs):
+            """Of accesses those in blocks that run there, or the first one of several sides of a branch; the rest."""
+            sure = [x for x in accesses if not x[2]]
+            alone = [x for x in sure if runs({x[0]})]
+            if not alone and sure and runs({x[0] for x in sure}):
+                alone, rest = sure[:1], [x for x in accesses if x[2]]
+            else:
+                rest = [x for x in accesses if x not in alone]
+            found[place][what] += sum(x[1] for x in alone)
+            return rest
+
+        if loop is None:
+            count("early", lambda blocks: runs_early(kernel, blocks))
+            rest = count("once", lambda blocks: runs_outside(kernel, blocks, loops))
+        elif loop == turn:
+            accesses = count("turn", lambda blocks: runs_in_turn(kernel, blocks, *turn))
+            rest = count("enters", lambda blocks: runs_to_enter(kernel, blocks, turn, loops[-1]))
+        else:
+            name = "whole" if loop == loops[-1] else "masked"
+            rest = []
+            for access in count(name, lambda blocks: runs_in_turn(kernel, blocks, *loop)):
+                if branch := branch_of(kernel, access[0], loop):
+                    found[f"{name}_{branch}"][what] += access[1]
+                else:
+                    rest.append(access)
+        found["other"][what] += sum(x[1] for x in rest)
     return found
 
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
 
@@ -90,6 +92,21 @@ TEST(CaseCounts, WithoutSwizzleMatrixLoadsConflict) {
   const Counts counts = count_case(c, plan);
   const auto loads = static_cast<std::size_t>(SharedAccess::Kind::load_matrix);
   EXPECT_EQ(counts.wavefronts_by_kind[loads], 8 * counts.ideal_by_kind[loads]);
+}
+
+// Tiles of 128 queries and 64 keys: of a causal head's four CTAs the first one has masked key tiles alone, and of a
+// window's eight all but the first three have masked ones at both ends.
+TEST(CaseCounts, RunsOfKeyTilesAreThoseThatAreWalked) {
+  const auto runs_of = [](int keys, Causal causal, int left) {
+    Case c;
+    c.problem = {1, 1, 1, keys, keys, 128, 128, Dtype::bf16, {}, causal, left, -1};
+    const KeyRuns runs = count_key_runs(c, attest_plan(c, 232448));
+    return std::array{runs.all, runs.whole, runs.masked_first, runs.whole_first};
+  };
+  EXPECT_EQ(runs_of(512, Causal::none, -1), (std::array<std::int64_t, 4>{8, 4, 0, 4}));
+  EXPECT_EQ(runs_of(512, Causal::bottom_right, -1), (std::array<std::int64_t, 4>{7, 3, 4, 0}));
+  EXPECT_EQ(runs_of(1000, Causal::none, -1), (std::array<std::int64_t, 4>{16, 8, 8, 0}));
+  EXPECT_EQ(runs_of(1024, Causal::bottom_right, 255), (std::array<std::int64_t, 4>{21, 7, 8, 0}));
 }
 
 TEST(CaseCounts, PackedHeadsReadKeysOnceForAGroup) {

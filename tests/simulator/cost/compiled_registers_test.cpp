@@ -64,7 +64,28 @@ TEST(CompiledRegisters, LoadsAreThoseOfTheKernelThatStoresSo) {
   plan.known_registers = plan.spill_words_per_cta = plan.spill_words_per_key_tile = 0;
   const SimulationReport estimated = simulate(c, plan, device, "attest");
   EXPECT_GT(estimated.registers.parked_words, 0);
-  EXPECT_EQ(estimated.registers.loads.masked, estimated.registers.parked_words + estimated.registers.spill_words);
+  EXPECT_EQ(estimated.registers.loaded.masked, estimated.registers.parked_words + estimated.registers.spill_words);
+}
+
+// What the panel's calls stored, to the word of a warp: without the swizzle a word for each run of key tiles and one
+// for the whole tiles, which the first query tile of a causal head has none of; CTAs without rows store four before
+// they end.
+TEST(CompiledRegisters, StoresAreThoseOfTheWaysThroughTheKernel) {
+  const DeviceSpec device = load_device("h200");
+  const auto words_of_warp = [&](const char* name, const Case& c) {
+    const SimulationReport r = simulate(c, plan_named(name, c, device), device, name);
+    return r.spill_store_bytes / 128.0 / static_cast<double>(r.walk.ctas * r.plan.num_warps);
+  };
+  Case c = d128(), narrow = d128(), lengths = d128();
+  c.problem.seqlen_q = c.problem.seqlen_k = 512;
+  EXPECT_EQ(words_of_warp("sm80-no-swizzle", c), 24);
+  c.problem.causal = Causal::bottom_right;
+  EXPECT_EQ(words_of_warp("sm80-no-swizzle", c), 23.5);
+  narrow.problem.headdim = narrow.problem.headdim_v = 72;
+  EXPECT_EQ(words_of_warp("attest", narrow), 10);
+  lengths.problem.batch = 2;
+  lengths.problem.varlen_q = lengths.problem.varlen_k = {2048, 512};
+  EXPECT_EQ(words_of_warp("attest", lengths), (20 * 17 + 12 * 4) / 32.0);
 }
 
 // The trace of the kernel that spills has the words that its row counts; what misses L1 is read by the SM.
@@ -74,7 +95,7 @@ TEST(CompiledRegisters, TracesHaveTheWordsOfTheirKernels) {
     const DeviceSpec device = load_device(name);
     const KernelPlan plan = plan_named("sm80-spill", c, device);
     const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, device);
-    const SpillLoads loads = compiled_loads(plan, "sm80-spill", c, device).value();
+    const SpillWords loads = compiled_spill(plan, "sm80-spill", c, device).value().loaded;
     const auto stored = [](const SpillTrace& trace) {
       return std::count_if(trace.accesses.begin(), trace.accesses.end(),
                            [](const SpillAccess& a) { return a.kind == SpillAccess::Kind::store; });

@@ -16,4 +16,14 @@ Counts count_case(const Case& c, const KernelPlan& plan);
 /// bug.
 Counts count_case(const Case& c, const Behaviour& kernel);
 
+/// A CTA's key tiles come in runs, masked and whole ones in turns, of which some are empty.
+struct KeyRuns {
+  std::int64_t all = 0;                            // but for empty ones behind the last key tile
+  std::int64_t whole = 0;                          // of whole tiles, at least one
+  std::int64_t masked_first = 0, whole_first = 0;  // CTAs by their first key tile
+};
+
+/// Of all CTAs.
+KeyRuns count_key_runs(const Case& c, const KernelPlan& plan);
+
 }  // namespace attest

@@ -10,9 +10,16 @@ struct LaunchBounds {
   int min_ctas_per_sm = 1;  // they share an SM's registers
 };
 
-/// Words that a thread loads from local memory: in a key tile that is whole or masked, and once a CTA.
-struct SpillLoads {
-  int whole = 0, masked = 0, once = 0;
+/// Words that a thread stores to local memory, or loads from it, by when it does.
+struct SpillWords {
+  int early = 0;                                // of a CTA without rows, which ends at once
+  int once = 0;                                 // of any other
+  int run = 0, enters = 0;                      // for each of its KeyRuns, for each of whole tiles
+  int masked = 0, whole = 0;                    // for each such key tile
+  int masked_rescales = 0, whole_rescales = 0;  // where O is rescaled in one
+
+  /// Of a CTA besides its key tiles, which are a run of masked ones, maybe of none, and one of whole ones.
+  int of_cta() const { return once + 2 * run + enters + whole_rescales; }
 };
 
 /// Registers that a plan's forward needs, by what they hold. 32-bit words a thread.
@@ -31,8 +38,8 @@ struct RegisterEstimate {
   int stack_words = 0;           // a thread's local memory
   int spill_words = 0;           // that a thread stores there in each key tile
   int parked_words = 0;          // that it stores there once and loads in each key tile
-  SpillLoads loads;              // what is stored in a key tile once there, and what is parked in each; of a known
-                                 // plan that is not a compiled kernel of ours, what is stored once a CTA once a CTA
+  SpillWords stored, loaded;     // likewise; loaded is what is stored in a key tile once there, and what is parked in
+                                 // each; of a known plan that is not a compiled kernel of ours as it is stored
   int producer_limit = 0;        // registers that setmaxnreg leaves a producer
   int producer_stack_words = 0;  // of a producer's thread, of which one works
   bool known = false;            // registers and spill are the plan's own data, not estimated

@@ -130,6 +130,13 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
           waits / (distances * (turns - settled) * ctas * warps)};
 }
 
+double driven_out(double others, int lines) {
+  // The benchmark `local` beside loads and stores (docs/results/h200-sm.md): of lines that are used again and again the
+  // part that is gone grows with the others up to this many times what L1 holds.
+  constexpr double most_outlived = 2.65;
+  return lines == 0 ? 1 : std::min(1.0, others / (most_outlived * lines));
+}
+
 double missing_part(int words, int warps, int ctas, int lines) {
   const int all = words * warps * ctas;
   return all <= lines ? 0 : 1 - static_cast<double>(lines) / all;

@@ -73,6 +73,10 @@ int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 /// Where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and CTAs at any distance from each other.
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines);
 
+/// The part of lines that L1 has let go of when they are used again, where `others` have passed through it since, each
+/// of them used once: loaded from global memory or stored there.
+double driven_out(double others, int lines);
+
 /// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not
 /// known: what does not fit, for what misses takes no place (0.1 more or less in the benchmark).
 double missing_part(int words, int warps, int ctas, int lines);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "address.h"
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
 #include "attest/problem/error.h"
@@ -89,10 +90,21 @@ double combine_cycles(const SimulationReport& r) {
          (1 + 2.0 * r.plan.num_splits) * r.device.l2_latency_cycles;
 }
 
+/// Lines that the copies of a key tile bring through L1, of each CTA of an SM. Copies below 16 bytes pass it too, and
+/// find lines there; that is not built.
+double copied_lines(const KernelPlan& plan) {
+  if (plan.copy_kind != CopyKind::synchronous) return 0;
+  const int row_bytes =
+      plan.valid_columns(Operand::k) * plan.bytes(Operand::k) + plan.valid_columns(Operand::v) * plan.bytes(Operand::v);
+  return plan.tile_n * row_bytes / double{LineSampler::line_bytes};
+}
+
 /// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
-/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word.
+/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word. `parked`
+/// are words of a CTA that another one's O may drive out.
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
+  int parked = 0;
 };
 MissingWords missing_words(const SimulationReport& r, double masked) {
   const SpillWords& loads = r.registers.loaded;
@@ -104,9 +116,29 @@ MissingWords missing_words(const SimulationReport& r, double masked) {
                  : SpillMisses{missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines)};
   };
   const SpillMisses of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
-  return {masked * loads.masked * of_masked.part + (1 - masked) * loads.whole * of_whole.part,
+  // what is stored in a key tile is loaded soon after
+  const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
+            parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
+  const double driven = driven_out(r.ctas_per_sm * copied_lines(r.plan), lines);
+  const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
+  const bool masked_last = r.c.problem.window_left >= 0;
+  return {masked * words(loads.masked, parked_masked, of_masked.part) +
+              (1 - masked) * words(loads.whole, parked_whole, of_whole.part),
           masked * of_masked.waits + (1 - masked) * of_whole.waits,
-          loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole};
+          loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
+          masked_last ? parked_masked : parked_whole};
+}
+
+/// The part of a CTA's parked words that the O of its SM's others drives out of L1, each of which ends once in its
+/// life.
+double driven_out_by_output(const SimulationReport& r) {
+  const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
+                                   static_cast<double>(r.ctas_per_sm)) -
+                        1;
+  const auto row_bytes =
+      static_cast<double>(r.c.problem.headdim_v * (r.plan.num_splits > 1 ? 4 : r.plan.output_bytes()));
+  return driven_out(others * r.plan.tile_m * row_bytes / LineSampler::line_bytes,
+                    l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 
 }  // namespace
@@ -203,8 +235,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   };
   r.spill_store_bytes = all_spilled_bytes(r.registers.stored);
   r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
+  const double missed_bytes = spilled_bytes(missing.words, r.walk.key_tiles) +
+                              spilled_bytes(missing.parked * driven_out_by_output(r), r.walk.ctas_with_rows);
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
-                    r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing.words, r.walk.key_tiles);
+                    r.walk.bias_read_bytes + r.walk.partial_bytes + missed_bytes;
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;
   if (plan.num_splits > 1) {
     r.kernels = 2;
@@ -215,8 +249,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
   }
   // neighbours do not ask for these together
-  const double unmerged =
-      r.walk.bias_read_bytes + r.walk.partial_bytes + spilled_bytes(missing.words, r.walk.key_tiles);
+  const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes + missed_bytes;
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0)

@@ -11,16 +11,18 @@ namespace {
 enum class Order { write, read, forward, reverse, update, write_behind, read_behind, chase };
 constexpr const char* order_names[] = {"write",  "read",         "forward",     "reverse",
                                        "update", "write_behind", "read_behind", "chase"};
-enum class Beside { none, cg, ca, ld };
-constexpr const char* beside_names[] = {"none", "cg", "ca", "ld"};
+enum class Beside { none, cg, ca, ld, st };
+constexpr const char* beside_names[] = {"none", "cg", "ca", "ld", "st"};
 
-constexpr std::uint32_t kOtherBytes = 4 << 20;  // of global memory: in L2, far more than L1
+constexpr std::uint32_t kOtherBytes = 16 << 20;  // of global memory: in L2, far more than L1
 
 struct Turns {
   int words, turns, lag;
   bool in_step;
-  int words_a_copy;    // 2^n words, after which a warp copies 512 bytes
-  int first_byte = 0;  // of the frame: lest the compiler join what it knows to be aligned
+  int words_a_copy;               // 2^n words, after which a warp copies 512 bytes
+  int first_byte = 0;             // of the frame: lest the compiler join what it knows to be aligned
+  int copies = 1;                 // of 512 bytes each time
+  std::uint32_t row_bytes = 256;  // from a row of 256 bytes that is copied to the next one
 };
 
 /// Cycles of a CTA's longest warp.
@@ -62,13 +64,15 @@ struct Access<16> {
   }
 };
 
-/// 512 bytes that no warp has copied for a long time.
+/// Two rows of 256 bytes that no warp has copied for a long time.
 template <Beside beside>
-__device__ std::uint32_t copy(std::uint32_t shared, const std::uint8_t* other, std::uint32_t at) {
-  const std::uint8_t* const from = other + at % kOtherBytes + threadIdx.x % 32 * 16;
+__device__ std::uint32_t copy(std::uint32_t shared, std::uint8_t* other, std::uint32_t at, std::uint32_t row_bytes) {
+  const std::uint32_t lane = threadIdx.x % 32, row = 2 * (at / 512) + lane / 16;
+  std::uint8_t* const from = other + row * row_bytes % kOtherBytes + lane % 16 * 16;
   const std::uint32_t to = shared + threadIdx.x * 16;
   if constexpr (beside == Beside::cg) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
   if constexpr (beside == Beside::ca) asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
+  if constexpr (beside == Beside::st) asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(from), "r"(to));
   if constexpr (beside != Beside::ld) return 0;
   uint4 x;
   asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
@@ -77,7 +81,7 @@ __device__ std::uint32_t copy(std::uint32_t shared, const std::uint8_t* other, s
 
 template <Order order, int bytes, int frame, Beside beside>
 __global__ void __launch_bounds__(1024, 1)
-    probe_local(Turns t, const std::uint8_t* other, unsigned* cycles, std::uint32_t* sink) {
+    probe_local(Turns t, std::uint8_t* other, unsigned* cycles, std::uint32_t* sink) {
   extern __shared__ __align__(16) std::uint8_t smem[];
   constexpr int words = bytes / 4;
   std::uint32_t array[frame];
@@ -89,7 +93,8 @@ __global__ void __launch_bounds__(1024, 1)
   std::uint32_t copied = warp * 512 * 97;
   const auto beside_it = [&](int i) {
     if constexpr (beside != Beside::none)
-      if ((i & (t.words_a_copy - 1)) == 0) sum ^= copy<beside>(shared, other, copied += 512 * 13);
+      if ((i & (t.words_a_copy - 1)) == 0)
+        for (int n = 0; n < t.copies; ++n) sum ^= copy<beside>(shared, other, copied += 512 * 13, t.row_bytes);
   };
   if constexpr (order == Order::read || order == Order::read_behind || order == Order::chase)
     for (int i = 0; i < t.words; i += words) A::store(first + 4 * i, first + 4 * ((i + 1) % t.words));
@@ -132,7 +137,7 @@ __global__ void __launch_bounds__(1024, 1)
 
 // Registers of which the compiler spills all but about twenty. Only volatile accesses of shared memory stay in order.
 template <Order order, int values, int lag>
-__global__ void __maxnreg__(32) probe_spilled(Turns t, const std::uint8_t*, unsigned* cycles, std::uint32_t*) {
+__global__ void __maxnreg__(32) probe_spilled(Turns t, std::uint8_t*, unsigned* cycles, std::uint32_t*) {
   extern __shared__ __align__(16) std::uint8_t smem[];
   volatile std::uint32_t* const word = reinterpret_cast<std::uint32_t*>(smem) + threadIdx.x;
   *word = threadIdx.x;
@@ -155,7 +160,7 @@ __global__ void __maxnreg__(32) probe_spilled(Turns t, const std::uint8_t*, unsi
   note(cycles, began);
 }
 
-using Kernel = void (*)(Turns, const std::uint8_t*, unsigned*, std::uint32_t*);
+using Kernel = void (*)(Turns, std::uint8_t*, unsigned*, std::uint32_t*);
 
 struct Probe {
   std::string order;
@@ -209,7 +214,8 @@ class Bench {
     rows_ << probe.order << ',' << probe.bytes << ',' << t.words << ',' << shape.warps << ',' << shape.ctas << ','
           << sms << ',' << shape.kib << ',' << !shape.driver << ',' << t.turns << ',' << t.lag << ',' << t.in_step
           << ',' << beside_names[static_cast<int>(probe.beside)] << ','
-          << (probe.beside == Beside::none ? 0 : 4.0 / t.words_a_copy) << ',' << sum / (sms * shape.ctas) << '\n';
+          << (probe.beside == Beside::none ? 0 : 4.0 * t.copies / t.words_a_copy) << ',' << t.row_bytes << ','
+          << sum / (sms * shape.ctas) << '\n';
   }
 
  private:
@@ -286,6 +292,15 @@ void beside(Bench& bench) {
       bench.run(indexed<Order::forward, 4, 1024, Beside::cg>(), {}, t);
       bench.run(indexed<Order::forward, 4, 1024, Beside::ca>(), {}, t);
       bench.run(indexed<Order::forward, 4, 1024, Beside::ld>(), {}, t);
+      bench.run(indexed<Order::forward, 4, 1024, Beside::st>(), {}, t);
+    }
+  // a few words that are loaded in each turn, beside rows of a tensor
+  for (const std::uint32_t row_bytes : {256, 1024, 4096, 8192, 16384})
+    for (const int copies : {1, 2, 4, 8}) {
+      Turns t = turns_of(6);
+      t.words_a_copy = 1, t.copies = copies, t.row_bytes = row_bytes;
+      bench.run(indexed<Order::read, 4, 1024, Beside::ld>(), {}, t);
+      bench.run(indexed<Order::read, 4, 1024, Beside::st>(), {}, t);
     }
 }
 

@@ -21,8 +21,9 @@ namespace attest::hardware {
 ///
 /// Columns: order, bytes of an access, words of a frame, warps of a CTA, CTAs an SM, SMs, KiB of shared memory that
 /// the CTAs of an SM take, whether they ask for no more than that to be set aside (else the driver chooses), turns,
-/// lag, whether a CTA's warps begin each turn together, what they copy beside (cg, ca: 16-byte cp.async; ld: loads)
-/// and lines of that a word, cycles of all turns but the first, mean over CTAs of their longest warp.
+/// lag, whether a CTA's warps begin each turn together, what they copy beside (cg, ca: 16-byte cp.async; ld: loads; st:
+/// they store), lines of that a word and bytes from a row of 256 to the next, cycles of all turns but the first, mean
+/// over CTAs of their longest warp.
 void measure_local(std::ostream& rows);
 
 }  // namespace attest::hardware

@@ -98,7 +98,8 @@ const Experiment experiments[] = {
     {"drift",
      "matrix,tile_n,headdim,warpgroups,turns,share,source,keys_a_query,repeat,cta,sm,gpc,mhz,tile,asked,asked_v,ended",
      measure_drift},
-    {"local", "order,bytes,words,warps,ctas_an_sm,sms,smem_kib,set_aside,turns,lag,in_step,beside,lines_a_word,cycles",
+    {"local",
+     "order,bytes,words,warps,ctas_an_sm,sms,smem_kib,set_aside,turns,lag,in_step,beside,lines_a_word,row_bytes,cycles",
      measure_local},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };

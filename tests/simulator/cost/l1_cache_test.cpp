@@ -106,6 +106,27 @@ TEST(L1Cache, MissesAsMeasured) {
   }
 }
 
+// Words that are loaded in each turn, beside rows of a tensor that are loaded or stored, however far apart they lie.
+TEST(L1Cache, WhatPassesDrivesLinesOut) {
+  double sum = 0;
+  int rows = 0;
+  for (const Row& row : measured()) {
+    if (row.at("order") != "read" || row.at("beside") == "none") continue;
+    const double others =
+        counted(row, "lines_a_word") * whole(row, "words") * whole(row, "warps") * whole(row, "ctas_an_sm");
+    const double predicted = driven_out(others, lines_of(row));
+    std::printf("%s, rows %5s bytes apart, %4.0f others: %.3f of %.3f gone\n", row.at("beside").c_str(),
+                row.at("row_bytes").c_str(), others, predicted, missing(row));
+    sum += std::abs(predicted - missing(row)), ++rows;
+    EXPECT_NEAR(predicted, missing(row), 0.19);
+  }
+  std::printf("%d rows, off by %.3f\n", rows, sum / rows);
+  EXPECT_EQ(rows, 40);
+  EXPECT_LE(sum / rows, 0.04);
+  EXPECT_EQ(driven_out(0, 480), 0);
+  EXPECT_EQ(driven_out(1, 0), 1);
+}
+
 // An order that is not known: registers that the compiler spills in three orders.
 TEST(L1Cache, WhatDoesNotFitMissesInAnyOrder) {
   double sum = 0;

@@ -54,9 +54,9 @@ struct Goal {
 };
 constexpr double any = 1e9;
 
-// At the SM 0.2 is wanted of every call too; short ones read 0.3% of code besides.
+// At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.4, 0.999},
+    {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
     {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 2, 2, 1},       {"l2_read_bytes", 5, any, 0.991},
     {"spill_load_bytes", 10, 10, 0.996}, {"dram_read_bytes", 2, 6, 0.998},     {"cycles", 6, 12, 0.996},
     {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.019},
@@ -82,12 +82,12 @@ constexpr Beyond beyond[] = {
     {"headdim", "smem_wavefronts", 8.2, 22.2, behind_p0},
     {"decode", "smem_wavefronts", 157.1, 162.3, behind_p0},
     {"split", "smem_wavefronts", 104.9, 162.8, behind_p0},
-    {"window", "sm_read_bytes", 0.6, 1.8, "a window's first and last tile read their code as well: not looked into"},
+    {"window", "sm_read_bytes", 0.3, 1.0, "64 heads: O drives out twice the words that it does of 16"},
     {"headdim", "sm_read_bytes", 0.3, 2.1, narrow},
     {"layout", "sm_read_bytes", 11.2, 22.4, narrow},
-    {"forced conflicts", "sm_read_bytes", 0.2, 0.5, "512 keys: not looked into"},
-    {"synchronous", "sm_read_bytes", 3.1, 3.7, "not looked into"},
-    {"forced spill", "sm_read_bytes", 1.1, 2.8, its_lines},
+    {"scores", "sm_read_bytes", 0.1, 0.2, "ALiBi, whose key tiles store 17 words: not looked into"},
+    {"synchronous", "sm_read_bytes", 0.5, 0.9, "copies drive out 0.43 of the words, 0.31 of them with 64 heads"},
+    {"forced spill", "sm_read_bytes", 1.0, 2.6, its_lines},
     {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 25.0, 38.4, "partial O leaves in stores that fill half a sector"},
     {"ragged", "sm_write_bytes", 0.4, 1.0, "eight rows' LSE straddle two sectors where a head's begins within one"},
@@ -97,9 +97,9 @@ constexpr Beyond beyond[] = {
     {"layout", "sm_write_bytes", 0.3, 0.5, branch},
     {"headdim", "spill_load_bytes", 14.2, 25.0, loads},
     {"headdim", "l2_read_bytes", 13.3, 22.9, "72 to 120: how far CTAs drift"},
-    {"paged", "l2_read_bytes", 6.0, 18.1, "how far CTAs drift that wait for copies"},
+    {"paged", "l2_read_bytes", 6.1, 18.2, "how far CTAs drift that wait for copies"},
     {"layout", "l2_read_bytes", 5.7, 11.0, "as paged, and what L1 serves of narrow copies"},
-    {"synchronous", "l2_read_bytes", 14.9, 44.7, "how far CTAs drift that wait for copies"},
+    {"synchronous", "l2_read_bytes", 16.0, 51.9, "how far CTAs drift that wait for copies"},
     {"split", "l2_crossing_bytes", 6.3, 18.1, one_side},
     {"long", "dram_read_bytes", 2.5, 5.3, "65,536 keys of two heads: L2 lets go of more"},
     {"layout", "dram_read_bytes", 3.4, 6.5, "rows of row_gap share sectors with the next ones"},

@@ -1,0 +1,82 @@
+// Where local memory lies: what is written back of frames that are stored and loaded again and again, beside the same
+// lines of global memory at some strides, counted through CUPTI. CSV to standard output.
+//
+//     local_places [BYTES]         with cudaLimitStackSize set to so many first
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "attest/counters/counter_reader.h"
+#include "attest/hardware/device.h"
+#include "respill.h"
+
+namespace {
+
+using namespace attest;
+using hardware::check;
+using hardware::Respill;
+using hardware::Store;
+
+constexpr std::int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+constexpr std::int64_t kSpilled = 512 * kMiB, kOthers = 3000 * kMiB, kBytes = 3200 * kMiB;
+constexpr int kTurns = 64, kRuns = 2;
+
+class Stored : public CountedWork {
+ public:
+  Stored(const Respill& respill, std::uint8_t* buffer) : respill_(respill), buffer_(buffer) {}
+  void launch() override { hardware::run_respill(respill_, buffer_, kSpilled); }
+  void wait() override { check(cudaDeviceSynchronize()); }
+  void empty_l2() override {  // 40 MiB, the first quarter of 8 heads
+    hardware::run_respill({.store = Store::global, .turns = 160, .shared_bytes = 160 * kMiB}, buffer_ + kOthers, 0);
+    wait();
+  }
+
+ private:
+  Respill respill_;
+  std::uint8_t* buffer_;
+};
+
+void measure(const char* stack_limit) {
+  const hardware::DeviceArray<std::uint8_t> buffer(kBytes);
+  CounterReader reader({"dram__bytes_read.sum", "dram__bytes_write.sum"});
+  std::printf("stack_limit,how,words,shared_mib,sm_kib,warp_kib,dram_read_mb,dram_write_mb\n");
+  const auto row = [&](const char* how, const Respill& r) {
+    for (int run = 0; run < kRuns; ++run) {
+      Stored work(r, buffer.data());
+      const LaunchCounters counted = reader.read(work, false).at(0);
+      std::printf("%s,%s,%d,%d,%d,%d,%.3f,%.3f\n", stack_limit, how,
+                  r.store == Store::registers ? hardware::spilled_words(r.words) : r.words,
+                  static_cast<int>(r.shared_bytes / kMiB), static_cast<int>(r.sm_stride / kKiB),
+                  static_cast<int>(r.warp_stride / kKiB), counted.values.at("dram__bytes_read.sum") / 1e6,
+                  counted.values.at("dram__bytes_write.sum") / 1e6);
+    }
+  };
+  constexpr int strides[][2] = {{2048, 32}, {4096, 64}, {8192, 128}, {3328, 52},
+                                {2560, 40}, {160, 20},  {256, 32},   {1280, 20}};
+  for (const int words : {120, 131, 150})
+    for (const int mib : {0, 8}) {
+      Respill r{.words = words, .turns = kTurns, .loads = true, .shared_bytes = mib * kMiB};
+      row("local", r);
+      if (*stack_limit != 0) continue;
+      r.store = Store::global;
+      for (const auto& [sm, warp] : strides) {
+        r.sm_stride = sm * kKiB, r.warp_stride = warp * kKiB;
+        row("global", r);
+      }
+    }
+  for (const int values : {96, 144, 176})
+    row("registers", {.store = Store::registers, .words = values, .turns = kTurns, .shared_bytes = 8 * kMiB});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const char* const stack_limit = argc > 1 ? argv[1] : "";
+  if (argc > 1) check(cudaDeviceSetLimit(cudaLimitStackSize, std::strtoul(stack_limit, nullptr, 10)));
+  measure(stack_limit);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "local_places: %s\n", error.what());
+  return 1;
+}

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "attest/plan/catalog.h"
@@ -28,6 +29,14 @@ Counts count_all(const Case& c, const KernelPlan& plan) {
       }
       Counter counter(plan, layout);
       for (int q = 0; q < num_q_tiles(plan, p); ++q) total += counter.count(make_work(p, q));
+    }
+  if (!plan.stores_lse || plan.packed_heads > 1) return total;
+  total.lse_bytes = 0;  // by the addresses of eight rows
+  for (std::int64_t head = 0; head < p.batch * p.nheads; ++head)
+    for (std::int64_t row = 0; row < p.seqlen_q; row += 8) {
+      const std::int64_t first = 4 * (head * p.seqlen_q + row),
+                         last = first + 4 * std::min<std::int64_t>(8, p.seqlen_q - row) - 1;
+      total.lse_bytes += 32 * (last / 32 - first / 32 + 1);
     }
   return total;
 }

@@ -7,16 +7,17 @@ Needs an nvdisasm of the compiler's own release or later. The loops over key til
 one for masked tiles, one for whole ones (the last). A word counts
 
     early     on every path to the kernel's first end, that of CTAs without rows; of `once`, not beside it
-    once      outside the loops, on every path that runs one of them to the kernel's end
-    turn      in each turn of the loop around them, which has a turn for each run of masked or whole tiles
-    enters    in a turn of that which enters the loop over whole tiles
+    once      outside the loops, on every path that runs one of them to the kernel's end; and under other branches in
+              the loop around them, which hang on the number of its turn
+    turn      in each turn of that loop, which has a turn for each run of masked or whole tiles
+    enters    in a turn of it that enters the loop over whole tiles
     masked,   in a turn of the loop, whatever is asked for
     whole
     ..._copy     under the branch that copies plain tiles, without a call
     ..._window   under the branch that masks a second time, for a window's left end
     ..._rescale  under the branch that rescales O (it takes exponentials and multiplies nothing)
     ..._alibi    under the branch that turns distances into floating point
-    other     under any other branch, in the loops or outside, and outside under any predicate
+    other     under any other branch, in the loops over key tiles or outside, and outside under any predicate
 
 so that the words of a call are those of its branches. Each as stored/loaded.
 """
@@ -174,7 +175,9 @@ def places(kernel):
             rest = count("once", lambda blocks: runs_outside(kernel, blocks, loops))
         elif loop == turn:
             accesses = count("turn", lambda blocks: runs_in_turn(kernel, blocks, *turn))
-            rest = count("enters", lambda blocks: runs_to_enter(kernel, blocks, turn, loops[-1]))
+            accesses = count("enters", lambda blocks: runs_to_enter(kernel, blocks, turn, loops[-1]))
+            found["once"][what] += sum(x[1] for x in accesses if not x[2])
+            rest = [x for x in accesses if x[2]]
         else:
             name = "whole" if loop == loops[-1] else "masked"
             rest = []

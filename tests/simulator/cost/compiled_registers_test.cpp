@@ -67,9 +67,9 @@ TEST(CompiledRegisters, LoadsAreThoseOfTheKernelThatStoresSo) {
   EXPECT_EQ(estimated.registers.loaded.masked, estimated.registers.parked_words + estimated.registers.spill_words);
 }
 
-// What the panel's calls stored, to the word of a warp: without the swizzle a word for each run of key tiles and one
-// for the whole tiles, which the first query tile of a causal head has none of; CTAs without rows store four before
-// they end.
+// What the panel's calls stored and one of them loaded, to the word of a warp: without the swizzle a word for each run
+// of key tiles and one for the whole tiles, which the first query tile of a causal head has none of; CTAs without rows
+// store four before they end.
 TEST(CompiledRegisters, StoresAreThoseOfTheWaysThroughTheKernel) {
   const DeviceSpec device = load_device("h200");
   const auto words_of_warp = [&](const char* name, const Case& c) {
@@ -79,6 +79,8 @@ TEST(CompiledRegisters, StoresAreThoseOfTheWaysThroughTheKernel) {
   Case c = d128(), narrow = d128(), lengths = d128();
   c.problem.seqlen_q = c.problem.seqlen_k = 512;
   EXPECT_EQ(words_of_warp("sm80-no-swizzle", c), 24);
+  const SimulationReport r = simulate(c, plan_named("sm80-no-swizzle", c, device), device, "sm80-no-swizzle");
+  EXPECT_EQ(r.spill_load_bytes, 82 * 128.0 * static_cast<double>(r.walk.ctas * r.plan.num_warps));
   c.problem.causal = Causal::bottom_right;
   EXPECT_EQ(words_of_warp("sm80-no-swizzle", c), 23.5);
   narrow.problem.headdim = narrow.problem.headdim_v = 72;

@@ -21,6 +21,7 @@ class CombineOps {
   };
   struct Weights {
     float shift, sum;  // the weight of a split is exp(LSE of the split - shift) / sum
+    float mine;        // of the 32 splits that are being added, the lane's
   };
 
   ATTEST_DEVICE CombineOps(const Plan& plan, const Work& work, const ForwardParams& p, const CtaIndex& at)
@@ -31,15 +32,17 @@ class CombineOps {
         place_(plan.combine_place(head_place(plan, p, at.batch, at.head))),
         row_(work.q_tile * plan.tile_m + warp_id()) {}
 
+  ATTEST_DEVICE bool has_row() const { return row_ < work_.seqlen_q; }
   ATTEST_DEVICE void weigh(Output& o, Weights& w) {
 #pragma unroll
     for (float& x : o.x) x = 0;
-    if (row_ >= work_.seqlen_q) return;
     float largest = -infinity;
+    ATTEST_NO_UNROLL
     for (int split = lane_id(); split < plan_.num_splits; split += 32) largest = fmaxf(largest, partial_lse(split));
     for (int lane = 16; lane > 0; lane /= 2) largest = fmaxf(largest, __shfl_xor_sync(ptx::all_lanes, largest, lane));
     w.shift = plan_.combine_shift(largest);
     w.sum = 0;
+    ATTEST_NO_UNROLL
     for (int split = lane_id(); split < plan_.num_splits; split += 32) w.sum += exponential(split, w);
     for (int lane = 16; lane > 0; lane /= 2) w.sum += __shfl_xor_sync(ptx::all_lanes, w.sum, lane);
     const float lse = w.sum == 0 ? plan_.lse_without_keys() : w.shift + logf(w.sum);
@@ -47,17 +50,19 @@ class CombineOps {
     if (lane_id() == 0) p_.args.lse[plan_.lse_row(at) + plan_.lse_offset(at, row_, plan_.lse_stride(at))] = lse;
   }
 
-  ATTEST_DEVICE void add_partial(Output& o, const Weights& w, int split) {
-    if (row_ >= work_.seqlen_q) return;
-    const float weight = w.sum == 0 ? 0.0f : __fdiv_rn(exponential(split, w), w.sum);
-    const float* from = p_.partial_o + plan_.offset(plan_.partial_row(place_, split) + row_, plan_.headdim_v);
+  ATTEST_DEVICE void add_partial(Output& o, Weights& w, int split) {
+    if (split % 32 == 0) w.mine = weight_of(split + lane_id(), w);
+    const float weight = __shfl_sync(ptx::all_lanes, w.mine, split % 32);
+    const std::int64_t row = plan_.partial_row(place_, split) + row_;
+    const float* from = p_.partial_o + plan_.offset(row, partial_columns(plan_.headdim_v));
+    float x[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (lane_id() + 32 * i < plan_.headdim_v) o.x[i] += weight * from[lane_id() + 32 * i];
+    for (int i = 0; i < 8; ++i) x[i] = lane_id() + 32 * i < plan_.headdim_v ? from[lane_id() + 32 * i] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) o.x[i] += weight * x[i];
   }
 
-  ATTEST_DEVICE void store_combined(const Output& o, const Weights&, int limit) {
-    if (row_ >= limit) return;
+  ATTEST_DEVICE void store_combined(const Output& o, const Weights&, int /*limit*/) {
     const sm80::Rows rows =
         head_rows(plan_, p_.args.o, plan_.output_bytes(), p_.args.cu_seqlens_q, at_.batch, at_.head);
     auto* to = reinterpret_cast<std::uint16_t*>(const_cast<char*>(query_address(plan_, rows, row_)));
@@ -71,6 +76,10 @@ class CombineOps {
   ATTEST_DEVICE float partial_lse(int split) const { return p_.partial_lse[plan_.partial_row(place_, split) + row_]; }
   ATTEST_DEVICE float exponential(int split, const Weights& w) const {
     return exp2f(plan_.scale_log2(partial_lse(split) - w.shift));
+  }
+
+  ATTEST_DEVICE float weight_of(int split, const Weights& w) const {
+    return split >= plan_.num_splits || w.sum == 0 ? 0.0f : __fdiv_rn(exponential(split, w), w.sum);
   }
 
   const Plan& plan_;
@@ -93,7 +102,7 @@ __global__ void __launch_bounds__(combine_plan().threads())
   at.head *= plan.packed_heads;
   const Work work = plan.work(make_work(params.launch, params.args, at.batch, static_cast<int>(at.q_tile), 0));
   CombineOps<T, LaunchPlan<Sm80Kind::general>> ops(plan, work, params, at);
-  combine(plan, work, ops);
+  if (ops.has_row()) combine(plan, work, ops);
 }
 
 template <Dtype T>

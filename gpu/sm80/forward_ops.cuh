@@ -1,5 +1,6 @@
 // The operations of gpu/plan's forward() for one warp, in PTX.
 #pragma once
+#include "attest/plan/combine.h"
 #include "attest/sm80/params.h"
 #include "copies.cuh"
 #include "softmax.cuh"
@@ -162,12 +163,11 @@ class ForwardOps {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int row = first_row() + row_of(m, h);
-        float* to = p_.partial_o + plan_.offset(row0 + row, plan_.headdim_v) + first_key();
+        float* to = p_.partial_o + plan_.offset(row0 + row, partial_columns(plan_.headdim_v)) + first_key();
 #pragma unroll
         for (int d = 0; d < Registers<Cfg>::d_blocks; ++d)
-#pragma unroll
-          for (int c = 0; c < 2; ++c)
-            if (row < limit && first_key() + 8 * d + c < plan_.headdim_v) to[8 * d + c] = o.x[m][d][2 * h + c];
+          if (row < limit && first_key() + 8 * d < plan_.headdim_v)
+            ptx::store_pair(to + 8 * d, o.x[m][d][2 * h], o.x[m][d][2 * h + 1]);
       }
   }
 

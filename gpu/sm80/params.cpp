@@ -1,6 +1,7 @@
 #include "attest/sm80/params.h"
 
 #include "attest/plan/catalog.h"
+#include "attest/plan/combine.h"
 #include "attest/sm80/sm80_forward.h"
 
 namespace attest::sm80 {
@@ -15,7 +16,7 @@ std::int64_t address_of(const TensorRef& t) {
 std::size_t workspace_bytes(const Case& c) {
   const Problem& p = c.problem;
   const std::int64_t rows = c.num_splits > 1 ? c.num_splits * p.batch * p.nheads * p.seqlen_q : 0;
-  return static_cast<std::size_t>(rows * (p.headdim_v + 1)) * sizeof(float);
+  return static_cast<std::size_t>(rows * (partial_columns(p.headdim_v) + 1)) * sizeof(float);
 }
 
 ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspace) {
@@ -62,7 +63,7 @@ ForwardParams make_params(const Case& c, const ForwardArgs& args, void* workspac
 
   const std::int64_t rows = c.num_splits * p.batch * p.nheads * p.seqlen_q;
   params.partial_o = static_cast<float*>(workspace);
-  if (workspace != nullptr) params.partial_lse = params.partial_o + rows * p.headdim_v;
+  if (workspace != nullptr) params.partial_lse = params.partial_o + rows * partial_columns(p.headdim_v);
   return params;
 }
 

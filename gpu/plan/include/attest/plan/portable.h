@@ -13,8 +13,10 @@
 
 #if defined(__CUDA_ARCH__)
 #define ATTEST_UNROLL _Pragma("unroll")
+#define ATTEST_UNROLL_4 _Pragma("unroll 4")
 #define ATTEST_NO_UNROLL _Pragma("unroll 1")
 #else
 #define ATTEST_UNROLL
+#define ATTEST_UNROLL_4
 #define ATTEST_NO_UNROLL
 #endif

@@ -27,6 +27,11 @@ ATTEST_DEVICE void copy_16_if(bool go, std::uint32_t shared, const void* global,
                : "memory");
 }
 
+/// Two numbers that follow each other in global memory, at once.
+ATTEST_DEVICE void store_pair(float* global, float first, float second) {
+  *reinterpret_cast<float2*>(global) = {first, second};
+}
+
 /// `Bytes` from shared to global memory, where `there`. A predicate and no branch, so that several are under way.
 template <int Bytes>
 ATTEST_DEVICE void store_from_shared(void* global, std::uint32_t shared, bool there) {

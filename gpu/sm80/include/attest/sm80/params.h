@@ -20,7 +20,7 @@ struct ForwardParams {
   Sm80Tile tile = Sm80Tile::d64;
   int num_batches = 1, nheads = 1, nheads_k = 1, q_tiles = 0;
   float softmax_scale = 1, softcap_value = 0;
-  float* partial_o = nullptr;    // [num_splits, batch, nheads, seqlen_q, headdim_v]
+  float* partial_o = nullptr;    // [num_splits, batch, nheads, seqlen_q, partial_columns()]
   float* partial_lse = nullptr;  // [num_splits, batch, nheads, seqlen_q]
 
   constexpr Sm80Kind kind() const {

@@ -26,6 +26,11 @@ inline void copy_16_if(bool go, std::uint32_t shared, const void* global, bool t
 inline void store_shared_16(std::uint32_t shared, std::uint16_t x) { copy_to_shared(2, shared, &x, true); }
 void store_shared_32(std::uint32_t shared, std::uint32_t x);
 
+inline void store_pair(float* global, float first, float second) {
+  ASSERT_EQ(reinterpret_cast<std::uintptr_t>(global) % 8, 0u);
+  global[0] = first, global[1] = second;
+}
+
 template <int Bytes>
 void store_from_shared(void* global, std::uint32_t shared, bool there) {
   if (!there) return;

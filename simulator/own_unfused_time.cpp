@@ -13,6 +13,7 @@ namespace attest {
 namespace {
 
 constexpr double depth_of_step = 32, keys_of_turn = 256, warps = 8;
+constexpr double fma_of_instruction = 16 * 8 * 16;
 constexpr double turn_bytes = 16 * 32 * warps;  // that a CTA waits for at once
 
 /// `n` CTAs of 8 warps that each do `part` and beside it `tensor` and `exp` and `smem` cycles.
@@ -55,6 +56,7 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
   const double steps = std::ceil(depth / depth_of_step);
   StepDemand d;
   const double products = g.rows * g.columns * steps * depth_of_step;
+  d.products = products / warps / fma_of_instruction;
   d.tensor = products / warps / (device.mma_sync_fma_per_clock_16bit / schedulers);
   // slices in, fragments of 32 x 64 a warp, sums in fp32 through shared memory
   const double bytes = steps * depth_of_step * (g.rows + g.columns) * 2 + products * 2 * (32.0 + 64) / (32 * 64) +

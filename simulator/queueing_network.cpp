@@ -1,70 +1,101 @@
 #include "queueing_network.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <utility>
 
 namespace attest {
 namespace {
 
-/// A power series up to x^n.
-using Series = std::vector<double>;
+/// At a station: customers on average, and how much of the time it serves.
+struct Load {
+  double customers = 0, busy = 0;
+};
 
-/// times 1 / (1 - demand x): a resource
-void add_resource(Series& series, double demand) {
-  for (std::size_t n = 1; n < series.size(); ++n) series[n] += demand * series[n - 1];
-}
+struct OfClass {
+  std::vector<Load> own;
+  double cycle = 0;
+};
 
-/// times the sum of (demand x)^k / k!: a wait for none
-void add_wait(Series& series, double demand) {
-  Series sum(series.size());
-  double power = 1;
-  for (std::size_t k = 0; k < series.size(); ++k) {
-    for (std::size_t n = k; n < series.size(); ++n) sum[n] += power * series[n - k];
-    power *= demand / static_cast<double>(k + 1);
-  }
-  series = std::move(sum);
-}
+/// A network with so many customers of each class.
+struct Solution {
+  std::map<int, OfClass> classes;  // by their customers: those with as many are alike
+  std::vector<Load> shared;
+};
 
-/// `own`: the series of a class's resources and wait; `shared`: that of the shared ones, which all classes need alike,
-/// so that which of K customers are of which class is a factor of its own: K! over the k! of each class.
-double normalizing_constant(const Series& own, const Series& shared, const std::vector<int>& customers) {
-  Series all = {1};
-  for (const int n : customers) {
-    Series more(all.size() + static_cast<std::size_t>(n));
-    double orders = 1;
-    for (int k = 0; k <= n; ++k) {
-      for (std::size_t i = 0; i < all.size(); ++i)
-        more[i + static_cast<std::size_t>(k)] += all[i] / orders * own[static_cast<std::size_t>(n - k)];
-      orders *= k + 1;
+class Network {
+ public:
+  explicit Network(const NetworkDemand& demand) : demand_(demand) {}
+
+  /// `customers` descend.
+  const Solution& solution(const std::vector<int>& customers) {
+    const auto known = solutions_.find(customers);
+    if (known != solutions_.end()) return known->second;
+    Solution s;
+    s.shared.resize(demand_.shared.size());
+    for (std::size_t c = customers.size(); c-- > 0;) {  // of those alike the last, which may have one less
+      const int n = customers[c];
+      const auto [at, first] = s.classes.try_emplace(n, OfClass{std::vector<Load>(demand_.own.size())});
+      if (!first || n == 0) continue;
+      std::vector<int> less = customers;
+      --less[c];
+      const Solution& met = solution(less);
+      std::vector<double> own = stays(demand_.own, met.classes.at(n - 1).own),
+                          shared = stays(demand_.shared, met.shared);
+      double cycle =
+          std::accumulate(shared.begin(), shared.end(), std::accumulate(own.begin(), own.end(), demand_.wait));
+      const int all = std::accumulate(customers.begin(), customers.end(), 0);
+      keep_within(demand_.own, n, own, cycle);
+      keep_within(demand_.shared, all, shared, cycle);
+      at->second.cycle = cycle;
+      add(at->second.own, demand_.own, own, n / cycle);
+      const auto alike = static_cast<double>(std::count(customers.begin(), customers.end(), n));
+      add(s.shared, demand_.shared, shared, alike * n / cycle);
     }
-    all = std::move(more);
+    return solutions_.emplace(customers, std::move(s)).first->second;
   }
-  double sum = 0, factorial = 1;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    sum += all[i] * factorial * shared[i];
-    factorial *= static_cast<double>(i + 1);
+
+ private:
+  static std::vector<double> stays(const std::vector<Station>& stations, const std::vector<Load>& met) {
+    std::vector<double> r;
+    for (std::size_t i = 0; i < stations.size(); ++i)
+      r.push_back(stations[i].demand * (1 + met[i].customers - (stations[i].fixed ? met[i].busy / 2 : 0)));
+    return r;
   }
-  return sum;
-}
+  /// A fixed station that would give these customers more than it has keeps them for longer.
+  static void keep_within(const std::vector<Station>& stations, int customers, std::vector<double>& stays,
+                          double& cycle) {
+    for (std::size_t i = 0; i < stations.size(); ++i) {
+      if (!stations[i].fixed) continue;
+      const double longer = std::max(0.0, customers * stations[i].demand - cycle);
+      stays[i] += longer;
+      cycle += longer;
+    }
+  }
+  static void add(std::vector<Load>& loads, const std::vector<Station>& stations, const std::vector<double>& stays,
+                  double rate) {
+    for (std::size_t i = 0; i < stations.size(); ++i) {
+      loads[i].customers += rate * stays[i];
+      loads[i].busy += rate * stations[i].demand;
+    }
+  }
+
+  const NetworkDemand& demand_;
+  std::map<std::vector<int>, Solution> solutions_;
+};
 
 }  // namespace
 
 double cycle_of_network(const NetworkDemand& demand, const std::vector<int>& customers) {
-  double unit = demand.wait;  // so that powers stay small
-  for (const double x : demand.own) unit += x;
-  for (const double x : demand.shared) unit += x;
-  if (unit == 0) return 0;
-  Series own(static_cast<std::size_t>(customers[0]) + 1);
-  own[0] = 1;
-  for (const double x : demand.own) add_resource(own, x / unit);
-  add_wait(own, demand.wait / unit);
-  Series shared(1 + static_cast<std::size_t>(std::accumulate(customers.begin(), customers.end(), 0)));
-  shared[0] = 1;
-  for (const double x : demand.shared) add_resource(shared, x / unit);
-  std::vector<int> one_less = customers;
-  --one_less[0];
-  return unit * customers[0] * normalizing_constant(own, shared, customers) /
-         normalizing_constant(own, shared, one_less);
+  double needed = demand.wait;
+  for (const auto* stations : {&demand.own, &demand.shared})
+    for (const Station& s : *stations) needed += s.demand;
+  if (needed == 0) return 0;
+  std::vector<int> descending = customers;
+  std::sort(descending.begin(), descending.end(), std::greater<>());
+  return Network(demand).solution(descending).classes.at(customers[0]).cycle;
 }
 
 }  // namespace attest

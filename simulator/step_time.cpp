@@ -1,6 +1,7 @@
 #include "attest/simulator/step_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "copy_time.h"
@@ -14,6 +15,11 @@ namespace {
 /// Cycles of the pipe of products and sums that a warp instruction takes: 32 lanes at the quarter's rate.
 double fma_cycles(const DeviceSpec& device) {
   return 32 * static_cast<double>(device.warp_schedulers_per_sm) / device.fp32_fma_per_clock;
+}
+
+/// Likewise of the exponential unit.
+double exp_cycles(const DeviceSpec& device) {
+  return 32 * static_cast<double>(device.warp_schedulers_per_sm) / device.exp_per_clock;
 }
 
 /// FMAs of a matrix unit, an SM and a clock, for the plan's element type.
@@ -83,12 +89,16 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double packs = elements / 2;
   // 512 bytes an instruction
   const double loads = bulk ? 0 : static_cast<double>(counts.smem_wavefronts_ideal) / steps / 4;
-  const double exponentials = elements * plan.exp_instructions;
+  const double scaled = elements * (plan.exp_instructions - 1);  // of denormals, beside the exponentials themselves
   // softcap: two products and the tanh; ALiBi: a distance and an addition; bias: half a load and an addition
   const double terms = (plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0);
   const double modified = score_code.instructions > 0 ? 0 : elements * terms;
-  d.issue =
-      unlisted_instructions * (fp32 + masks + modified + exponentials + packs + matrix + loads + 2.0 * spill_words);
+  // a spilled word is stored, loaded and moved: in the forced spill's whole tile 114, 161 and 146 times
+  d.issue = scaled + 3.0 * spill_words +
+            unlisted_instructions * (fp32 + masks + modified + elements + packs + matrix + loads);
+  d.products = matrix;
+  d.among_exp = scaled + 2.5 * elements;  // scale and subtract the maximum, sum, half a conversion
+  d.barriers = plan.num_warps > 1 ? static_cast<double>(counts.barriers) / steps : 0;
   // by their pipes; an exponential that scales denormals is a comparison and two products more
   const double scaling = (plan.exp_instructions - 1) / 3.0;
   const double products = 2 + 2 * scaling + (plan.softcap ? 2 : 0) + (plan.alibi ? 1 : 0) + (plan.bias ? 1 : 0);
@@ -101,9 +111,10 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     d.waits += copies.cycles - copies.instructions;
     d.loads += copies.loads;
     if (plan.copy_kind != CopyKind::synchronous) continue;
-    // through registers: a load before each store, and the stores wait for the tile
+    // through registers: a load before each store, for a row past the end two zeros of 8 bytes, and the stores wait
+    // for the tile
     const double bytes = plan.tile_bytes(x);
-    d.issue += unlisted_instructions * bytes / plan.num_warps / 512;
+    d.issue += unlisted_instructions * 3 * bytes / plan.num_warps / 512;
     d.waits += device.l2_latency_cycles + bytes / l2_bytes_per_clock(device);
   }
   d.issue += score_code.instructions + masked * mask_code.instructions;
@@ -164,6 +175,17 @@ double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const D
 
 namespace {
 
+/// Of n normal variates, by how many deviations the largest exceeds their mean.
+double largest_of(int n) {
+  constexpr double step = 1.0 / 64, end = 8;
+  double sum = 0;
+  for (double x = step / 2; x < end; x += step) {
+    const double above = std::erfc(x / std::sqrt(2.0)) / 2;
+    sum += step * (1 - std::pow(1 - above, n) - std::pow(above, n));
+  }
+  return sum;
+}
+
 double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
@@ -173,10 +195,27 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
   for (int s = 0; s < schedulers; ++s)
     warps[static_cast<std::size_t>(s)] = (num_warps + schedulers - 1 - s) / schedulers;
   // The slot of a sum or product is the first cycle of its time at their pipe, which most of a softmax needs in a row;
-  // comparisons stand among others, and bind only by their number.
-  const double beyond_issue = d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)));
-  return std::max(cycle_of_network({{d.tensor, d.exp, d.issue, beyond_issue}, {d.smem, d.l2_waited}, d.waits}, warps),
-                  warps.front() * std::max(d.fma, d.alu));
+  // exponentials have others among them; comparisons stand among others too, and bind only by their number. Where
+  // mma.sync does not fill the tensor pipe its scheduler issues nothing else meanwhile (beside_mma in
+  // docs/results/h200-sm.md). What issues goes on from instruction to instruction; a load or an exponential takes a
+  // fixed time, and others stand before the next.
+  const bool holds = device.mma_sync_fma_per_clock_16bit < device.wgmma_fma_per_clock_16bit;
+  const double held = holds ? d.tensor : d.products;
+  const double of_exp = d.exp * (1 - 1 / std::max(1.0, exp_cycles(device))) - d.among_exp;
+  NetworkDemand demand{.own = {{d.issue - d.products + held},
+                               {std::max(0.0, d.tensor - held)},
+                               {d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)))},
+                               {std::max(0.0, of_exp), true}},
+                       .shared = {{d.smem, true}, {d.l2_waited}},
+                       .wait = d.waits};
+  double cycle = cycle_of_network(demand, warps);
+  // Who meets at a barrier waits for the slowest, while warps of other CTAs go on.
+  const double slowest = largest_of(plan.num_warps) * std::sqrt(d.barriers) * device.step_deviation_mma_sync;
+  if (slowest > 0) {
+    demand.wait += slowest * (cycle - d.waits);
+    cycle = cycle_of_network(demand, warps);
+  }
+  return std::max(cycle, warps.front() * std::max({d.exp, d.fma, d.alu}));
 }
 
 }  // namespace

@@ -182,7 +182,7 @@ TEST(L1Cache, WarpsWaitForEachOtherInL2) {
     const double bytes = 128 * words, cycles = counted(row, "cycles") / (turns - 1);
     const double l2 = l2_busy_bytes(bytes, bytes, h200) / l2_bytes_per_clock(h200);
     if (warps == 1) alone = cycles / words;
-    const double predicted = cycle_of_network({{}, {l2}, alone * words - l2}, {whole(row, "warps")});
+    const double predicted = cycle_of_network({{}, {{l2}}, alone * words - l2}, {whole(row, "warps")});
     const double bound = std::max(alone * words, warps * l2);
     std::printf("%2.0f warps %3.0f words: %.0f of %.0f cycles, %.3f; without a queue %.3f\n", warps, words, predicted,
                 cycles, predicted / cycles, bound / cycles);

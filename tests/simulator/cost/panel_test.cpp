@@ -57,8 +57,8 @@ constexpr double any = 1e9;
 // At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
-    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 2, 2, 1},       {"l2_read_bytes", 5, any, 0.991},
-    {"spill_load_bytes", 10, 10, 0.993}, {"dram_read_bytes", 2, 6, 0.998},     {"cycles", 6, 12, 0.996},
+    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 2, 2, 1},       {"l2_read_bytes", 5, any, 0.993},
+    {"spill_load_bytes", 10, 10, 0.993}, {"dram_read_bytes", 2, 6, 0.998},     {"cycles", 6, 12, 0.987},
     {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.019},
 };
 
@@ -92,25 +92,25 @@ constexpr Beyond beyond[] = {
     {"paged", "sm_write_bytes", 0.2, 0.7, branch},
     {"scores", "sm_write_bytes", 0.7, 1.1, branch},
     {"layout", "sm_write_bytes", 0.3, 0.5, branch},
-    {"headdim", "l2_read_bytes", 13.3, 22.9, "72 to 120: how far CTAs drift"},
-    {"paged", "l2_read_bytes", 6.1, 18.2, "how far CTAs drift that wait for copies"},
-    {"layout", "l2_read_bytes", 5.7, 11.0, "as paged, and what L1 serves of narrow copies"},
-    {"synchronous", "l2_read_bytes", 16.0, 51.9, "how far CTAs drift that wait for copies"},
-    {"split", "l2_crossing_bytes", 6.3, 18.1, one_side},
-    {"long", "dram_read_bytes", 2.5, 5.3, "65,536 keys of two heads: L2 lets go of more"},
-    {"layout", "dram_read_bytes", 3.4, 6.5, "rows of row_gap share sectors with the next ones"},
-    {"forced spill", "dram_read_bytes", 11.3, 38.0,
+    {"headdim", "l2_read_bytes", 13.4, 23.3, "72 to 120: how far CTAs drift"},
+    {"paged", "l2_read_bytes", 6.4, 19.1, "how far CTAs drift that wait for copies"},
+    {"layout", "l2_read_bytes", 5.0, 9.9, "as paged, and what L1 serves of narrow copies"},
+    {"synchronous", "l2_read_bytes", 15.8, 50.3, "how far CTAs drift that wait for copies"},
+    {"split", "l2_crossing_bytes", 6.3, 18.0, one_side},
+    {"long", "dram_read_bytes", 2.1, 4.1, "65,536 keys of two heads: L2 lets go of more"},
+    {"layout", "dram_read_bytes", 3.3, 6.4, "rows of row_gap share sectors with the next ones"},
+    {"forced spill", "dram_read_bytes", 11.3, 37.9,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "dram_write_bytes", 16.9, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
-    {"headdim", "cycles", 7.0, 18.3,
-     "shared memory's queue is 6 to 11% too long from 160 on; copies by a function 0.82"},
-    {"ragged", "cycles", 5.6, 20.3, "100 queries, whose one CTA an SM overlaps more than four demands do"},
+    {"headdim", "dram_write_bytes", 16.6, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"headdim", "cycles", 6.5, 17.4,
+     "72 and 120: a CTA's warps load together after each barrier; copies by a function 0.83"},
     {"decode", "cycles", 8.0, 10.8, "DRAM moves 0.79 to 0.93 of its rate there, a copy 0.89"},
-    {"split", "cycles", 10.6, 16.2, "DRAM as in decoding; partial O that has left L2; partial waves"},
-    {"paged", "cycles", 6.2, 13.2, called},
-    {"layout", "cycles", 8.3, 14.3, called},
-    {"unfused", "cycles", 11.7, 18.5, "barriers, and copies of A that take longer than L2 does"},
+    {"split", "cycles", 11.4, 17.4, "DRAM as in decoding; partial O that has left L2; partial waves"},
+    {"paged", "cycles", 6.5, 12.2, called},
+    {"layout", "cycles", 6.7, 13.2, called},
+    {"forced spill", "cycles", 4.3, 13.0, "512 keys: warps wait for 0.42 of what is sampled at loads that miss"},
+    {"unfused", "cycles", 11.1, 18.1, "barriers, and copies of A that take longer than L2 does"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -198,7 +198,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
                        100 * counted;
       std::printf("%-15s %9.0f of %9.0f cycles, %.3f, bound by %s; tensor pipe %6.0f of %6.0f\n",
                   std::string(step.name).c_str(), step.cycles, counted, ratio, step.bound.c_str(), tensor, active);
-      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.804, active == 0 ? 0.055 : 0.08) << step.name << command_line(call.c);
+      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.816, active == 0 ? 0.055 : 0.08) << step.name << command_line(call.c);
       EXPECT_NEAR(tensor, active, 0.06 * active + 1) << step.name << command_line(call.c);
       ++launches;
     }

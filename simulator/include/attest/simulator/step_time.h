@@ -2,9 +2,9 @@
 //
 // Each warp in turn needs the tensor pipe, the exponential unit, the pipe of products and sums (FMA) and the issue
 // slots of its scheduler, and the SM's shared memory; the pipe of maxima, masks and packing (ALU) only bounds them.
-// Warps of one CTA and of other CTAs overlap: while one waits for the tensor pipe another issues its softmax. With
-// processor sharing at each resource, the time of a round follows from the demands and the number of warps alone
-// (queueing_network.h).
+// Warps of one CTA and of other CTAs overlap, but for products by an mma.sync that holds its scheduler's issue: while
+// one waits for shared memory another issues its softmax. The time of a round follows from the demands and the number
+// of warps alone (queueing_network.h).
 #pragma once
 
 #include "attest/plan/kernel_plan.h"
@@ -24,17 +24,20 @@ struct StepDemand {
   /// Of a warpgroup's softmax, for products that run beside it: cycles of the pipes for maxima and masks, for sums,
   /// for packing, for rescaling O; and what waits or is counted in none of them.
   double maxima = 0, sums = 0, packing = 0, rescaling = 0, fixed = 0;
-  double epilogue = 0;  // once a query tile: O is divided and packed
-  double waits = 0;     // of a warp with mma.sync on no resource: for what its own instructions have not brought yet
-  double loads = 0;     // that a warp waits for one by one: in `waits` as if L2 had them
+  double epilogue = 0;   // once a query tile: O is divided and packed
+  double waits = 0;      // of a warp with mma.sync on no resource: for what its own instructions have not brought yet
+  double loads = 0;      // that a warp waits for one by one: in `waits` as if L2 had them
+  double products = 0;   // of `issue`, by mma.sync
+  double among_exp = 0;  // of `issue`, in the exponentials' time: what stands among them
+  double barriers = 0;   // at which the warps of a CTA meet
   double fma = 0, alu = 0;  // of the pipes of its scheduler's quarter, at their own rates
   double l2 = 0;            // of its SM's share of L2, by local memory that L1 does not serve
   double l2_waited = 0;     // of that, what it waits for beside other warps: loads leave an SM behind its stores
 };
 
-/// Address arithmetic, loop control, moves and packing beside the instructions that the models list: 1.23 to 1.25
-/// times the list in SASS of three kernels (an mma.sync forward of this shape, 947 instructions a key tile;
-/// FlashAttention 2 at headdim 128 and 64, 1233 and 1692 executed).
+/// Address arithmetic, loop control, moves and packing beside the instructions that the models list, but for what
+/// scales denormals: in SASS 1.23 to 1.25 times the list for an mma.sync forward of this shape (947 instructions a key
+/// tile) and FlashAttention 2 at headdim 128 (1189), 1.19 at 64 (1636).
 inline constexpr double unlisted_instructions = 1.24;
 
 /// Instructions of a warpgroup's key tile that are no arithmetic on scores or O, as FlashAttention 3's loops have them.

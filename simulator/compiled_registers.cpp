@@ -1,5 +1,7 @@
 #include "compiled_registers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -52,7 +54,7 @@ std::vector<Compiled> read_compiled() {
     };
     const auto number = [&](std::string_view name) { return std::atoi(cell(name).c_str()); };
     const auto words = [&](const std::string& done) {
-      const auto at = [&](const std::string& place) { return number(place + "_" + done); };
+      const auto at = [&](const std::string& place) { return number(fmt::format("{}_{}", place, done)); };
       const auto of_tile = [&](const std::string& loop) {
         return TileWords{at(loop), at(loop + "_copy"), at(loop + "_window"), at(loop + "_rescale"),
                          at(loop + "_alibi")};

@@ -7,8 +7,9 @@ Needs an nvdisasm of the compiler's own release or later. The loops over key til
 one for masked tiles, one for whole ones (the last). A word counts
 
     early     on every path to the kernel's first end, that of CTAs without rows; of `once`, not beside it
-    once      outside the loops, on every path that runs one of them to the kernel's end; and under other branches in
-              the loop around them, which hang on the number of its turn
+    once      outside the loops, on every path that runs one of them to the kernel's end, and there where a comparison
+              of order does not pass over them, as of the ends of a range (nothing is in one whose ends are both set to
+              zero right before); and under other branches in the loop around them, which hang on the number of its turn
     turn      in each turn of that loop, which has a turn for each run of masked or whole tiles
     enters    in a turn of it that enters the loop over whole tiles
     masked,   in a turn of the loop, whatever is asked for
@@ -35,6 +36,10 @@ BRANCHES = ("copy", "window", "rescale", "alibi")
 PLACES = ("early", "once", "turn", "enters", *(f"{loop}{branch}" for loop in ("masked", "whole")
                                               for branch in ("", *(f"_{branch}" for branch in BRANCHES))), "other")
 STORE, LOAD = "STL", "LDL"
+UNLESS = re.compile(r"@!(U?P\d)\s+BRA")
+COPIED = re.compile(r"PLOP3\.LUT P\d, PT, PT, PT, (UP\d), 0x80")
+ORDERED = re.compile(r"U?ISETP\.(?:GT|LT)\.AND U?P\d, U?PT, (U?R\d+), (U?R\d+),")
+ZERO = re.compile(r"U?MOV U?R\d+, U?RZ")
 
 
 def parts(text):
@@ -122,6 +127,36 @@ def runs_early(kernel, blocks):
     return min(kernel.exits) not in kernel.reach(0, blocks)
 
 
+def definition(kernel, at, name):
+    """Where a register is written last before an instruction, on the way that jumps nowhere; None."""
+    writes = re.compile(rf"(?:@!?U?P\d\s+)?[A-Z0-9.]+\s+{name},")
+    ends = {last: following for (_, last), following in zip(kernel.blocks, kernel.follow)}
+    firsts = {block: first for block, (first, _) in enumerate(kernel.blocks)}
+    for i in range(at - 1, -1, -1):
+        if i in ends and i + 1 not in (firsts[block] for block in ends[i]):
+            return None
+        if writes.match(kernel.code[i]):
+            return i
+    return None
+
+
+def holds_a_range(kernel, block):
+    """Whether the block before passes over this one unless a range has something in it, which it may have."""
+    fork = block - 1
+    at = kernel.blocks[fork][1] if fork >= 0 else 0
+    unless = UNLESS.match(kernel.code[at])
+    if fork < 0 or not unless or sorted(kernel.follow[fork]) != [block, block + 1]:
+        return False
+    name = unless[1]
+    while (at := definition(kernel, at, name)) is not None and (copied := COPIED.match(kernel.code[at])):
+        name = copied[1]
+    compared = at is not None and ORDERED.match(kernel.code[at])
+    if not compared:
+        return False
+    ends = [definition(kernel, at, end) for end in compared.groups()]
+    return not all(end is not None and ZERO.match(kernel.code[end]) for end in ends)
+
+
 def runs_in_turn(kernel, blocks, head, latch):
     return bool({head, latch} & blocks) or latch not in kernel.reach(head, blocks, set(range(head, latch + 1)))
 
@@ -172,7 +207,9 @@ def places(kernel):
 
         if loop is None:
             count("early", lambda blocks: runs_early(kernel, blocks))
-            rest = count("once", lambda blocks: runs_outside(kernel, blocks, loops))
+            accesses = count("once", lambda blocks: runs_outside(kernel, blocks, loops))
+            rest = [x for x in accesses if x[2] or not holds_a_range(kernel, x[0])]
+            found["once"][what] += sum(x[1] for x in accesses if x not in rest)
         elif loop == turn:
             accesses = count("turn", lambda blocks: runs_in_turn(kernel, blocks, *turn))
             accesses = count("enters", lambda blocks: runs_to_enter(kernel, blocks, turn, loops[-1]))

@@ -76,7 +76,7 @@ TEST(CompiledRegisters, StoresAreThoseOfTheWaysThroughTheKernel) {
     const SimulationReport r = simulate(c, plan_named(name, c, device), device, name);
     return r.spill_store_bytes / 128.0 / static_cast<double>(r.walk.ctas * r.plan.num_warps);
   };
-  Case c = d128(), narrow = d128(), lengths = d128();
+  Case c = d128(), narrow = d128(), general = d128(), lengths = d128();
   c.problem.seqlen_q = c.problem.seqlen_k = 512;
   EXPECT_EQ(words_of_warp("sm80-no-swizzle", c), 24);
   const SimulationReport r = simulate(c, plan_named("sm80-no-swizzle", c, device), device, "sm80-no-swizzle");
@@ -85,6 +85,8 @@ TEST(CompiledRegisters, StoresAreThoseOfTheWaysThroughTheKernel) {
   EXPECT_EQ(words_of_warp("sm80-no-swizzle", c), 23.5);
   narrow.problem.headdim = narrow.problem.headdim_v = 72;
   EXPECT_EQ(words_of_warp("attest", narrow), 10);
+  general.problem.softcap = 30;
+  EXPECT_EQ(words_of_warp("attest", general), 170);
   lengths.problem.batch = 2;
   lengths.problem.varlen_q = lengths.problem.varlen_k = {2048, 512};
   EXPECT_EQ(words_of_warp("attest", lengths), (20 * 17 + 12 * 4) / 32.0);

@@ -57,9 +57,9 @@ constexpr double any = 1e9;
 // At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
-    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 2, 2, 1},       {"l2_read_bytes", 5, any, 0.993},
+    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 0.2, 0.2, 1},   {"l2_read_bytes", 5, any, 0.993},
     {"spill_load_bytes", 10, 10, 0.993}, {"dram_read_bytes", 2, 6, 0.998},     {"cycles", 6, 12, 0.987},
-    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.019},
+    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.022},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -71,7 +71,6 @@ struct Beyond {
 };
 
 constexpr const char *behind_p0 = "copies under @P0, which the counter does not see",
-                     *branch = "2 words once a CTA, under a branch outside the loops",
                      *its_lines = "which lines L1 lets go of",
                      *narrow = "L1 serves some narrow copies of the SM's other CTA",
                      *called = "spill and arguments of copies by a function leave L1 more often than in the model",
@@ -89,9 +88,6 @@ constexpr Beyond beyond[] = {
     {"forced spill", "sm_read_bytes", 1.0, 2.6, its_lines},
     {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 25.0, 38.4, "partial O leaves in stores that fill half a sector"},
-    {"paged", "sm_write_bytes", 0.2, 0.7, branch},
-    {"scores", "sm_write_bytes", 0.7, 1.1, branch},
-    {"layout", "sm_write_bytes", 0.3, 0.5, branch},
     {"headdim", "l2_read_bytes", 13.4, 23.3, "72 to 120: how far CTAs drift"},
     {"paged", "l2_read_bytes", 6.4, 19.1, "how far CTAs drift that wait for copies"},
     {"layout", "l2_read_bytes", 5.0, 9.9, "as paged, and what L1 serves of narrow copies"},
@@ -102,7 +98,7 @@ constexpr Beyond beyond[] = {
     {"forced spill", "dram_read_bytes", 11.3, 37.9,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "dram_write_bytes", 16.6, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"headdim", "dram_write_bytes", 16.9, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
     {"headdim", "cycles", 6.5, 17.4,
      "72 and 120: a CTA's warps load together after each barrier; copies by a function 0.83"},
     {"decode", "cycles", 8.0, 10.8, "DRAM moves 0.79 to 0.93 of its rate there, a copy 0.89"},

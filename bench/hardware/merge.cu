@@ -19,6 +19,8 @@ struct MergeParams {
   bool lines_in_l2 = true;
   bool bulk = false;
   int readers = 0;
+  int copy_bytes = 16;
+  int row_bytes = kBurstBytes, row_stride = kBurstBytes, offset = 0;
 };
 
 struct SharedState {
@@ -59,16 +61,32 @@ __device__ Clock calibrate() {
   return clock;
 }
 
-__device__ void read_burst(const std::uint8_t* from, std::uint8_t* smem, bool bulk, std::uint64_t* barrier,
-                           int& phase) {
+template <int Bytes>
+__device__ void copy_rows(const MergeParams& params, const std::uint8_t* buffer, int burst, unsigned to) {
+  for (int i = 0; i < kBurstBytes / 32 / Bytes; ++i) {
+    const int in_burst = (i * 32 + static_cast<int>(threadIdx.x)) * Bytes;
+    const std::int64_t at = static_cast<std::int64_t>(burst) * kBurstBytes + in_burst;
+    const std::uint8_t* const from =
+        buffer + params.offset + at / params.row_bytes * params.row_stride + at % params.row_bytes;
+    if constexpr (Bytes == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + in_burst), "l"(from));
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to + in_burst), "l"(from), "n"(Bytes));
+  }
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+__device__ void read_burst(const MergeParams& params, const std::uint8_t* buffer, int burst, std::uint8_t* smem,
+                           std::uint64_t* barrier, int& phase) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(smem));
-  if (!bulk) {
-    for (int i = 0; i < kBurstBytes / 512; ++i)
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + i * 512 + threadIdx.x * 16),
-                   "l"(from + i * 512 + threadIdx.x * 16));
-    asm volatile("cp.async.wait_all;" ::: "memory");
+  if (!params.bulk) {
+    if (params.copy_bytes == 16)
+      copy_rows<16>(params, buffer, burst, to);
+    else
+      copy_rows<8>(params, buffer, burst, to);
     return;
   }
+  const std::uint8_t* const from = buffer + static_cast<std::int64_t>(burst) * kBurstBytes;
   const auto bar = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
   if (threadIdx.x == 0) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(kBurstBytes));
@@ -103,9 +121,7 @@ __global__ void __launch_bounds__(32, 1)
 
   if (rank < 0) return;
   const int bursts = static_cast<int>(kLineSetBytes) / kBurstBytes;
-  const auto read = [&](int burst) {
-    read_burst(buffer + static_cast<std::int64_t>(burst) * kBurstBytes, smem, params.bulk, &barrier, phase);
-  };
+  const auto read = [&](int burst) { read_burst(params, buffer, burst, smem, &barrier, phase); };
   // in turn: all lines, or only one burst past them, which brings their page's translation
   if (threadIdx.x == 0)
     while (*static_cast<volatile unsigned*>(&state->turn) != static_cast<unsigned>(rank)) __nanosleep(500);
@@ -151,6 +167,8 @@ double run_merge(const MergeRun& run, std::uint8_t* buffer) {
   params.random_skew = run.random_skew;
   params.lines_in_l2 = run.lines_in_l2;
   params.bulk = run.bulk;
+  params.copy_bytes = run.copy_bytes;
+  params.row_bytes = run.row_bytes, params.row_stride = run.row_stride, params.offset = run.offset;
   params.readers = static_cast<int>(run.sms.size());
   std::fill(std::begin(params.rank), std::end(params.rank), static_cast<short>(-1));
   for (std::size_t i = 0; i < run.sms.size(); ++i) params.rank[run.sms[i]] = static_cast<short>(i);

@@ -11,7 +11,10 @@ struct MergeRun {
   int skew_cycles = 0;
   bool random_skew = false;  ///< each SM's each burst is late by a random 0 ... skew_cycles; otherwise SM i by i * skew
   bool lines_in_l2 = true;   ///< every SM has read the lines before, in turn; otherwise they come from DRAM
-  bool bulk = false;         ///< one cp.async.bulk a burst, instead of 16-byte cp.async
+  bool bulk = false;         ///< one cp.async.bulk a burst, instead of cp.async
+  int copy_bytes = 16;       ///< of a lane's cp.async; below 16 they go through L1
+  /// What is read are rows of so many bytes, so far apart, the first of which begins so far behind a line's begin.
+  int row_bytes = 4096, row_stride = 4096, offset = 0;
 };
 
 inline constexpr int kBurstBytes = 4096;                   ///< that an SM reads at a time

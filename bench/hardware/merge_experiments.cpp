@@ -66,12 +66,52 @@ void merge_group(const Bench& bench) {
     row(bench, "all", {.sms = all, .skew_cycles = skew, .random_skew = true, .bulk = true});
 }
 
+// Lines of which a request has a part, or that begin in the midst of a row.
+void merge_parts(const Bench& bench) {
+  struct Rows {
+    int bytes, stride, offset;
+  };
+  for (const int copy_bytes : {16, 8})
+    for (const Rows r : {Rows{4096, 4096, 0},
+                         {4096, 4096, 16},
+                         {4096, 4096, 32},
+                         {4096, 4096, 64},
+                         {4096, 4096, 96},
+                         {32, 128, 0},
+                         {64, 128, 0},
+                         {64, 128, 32},
+                         {64, 128, 64},
+                         {96, 128, 0},
+                         {96, 128, 32},
+                         {192, 256, 0},
+                         {192, 256, 64},
+                         {128, 256, 64},
+                         {256, 512, 16}})
+      for (const std::size_t count : {std::size_t{1}, std::size_t{4}})
+        for (const bool in_l2 : {true, false}) {
+          std::vector<int> sms = gpc_mates(bench, 0);
+          sms.resize(count);
+          const MergeRun run{.sms = sms,
+                             .lines_in_l2 = in_l2,
+                             .copy_bytes = copy_bytes,
+                             .row_bytes = r.bytes,
+                             .row_stride = r.stride,
+                             .offset = r.offset};
+          run_merge(run, bench.buffer);
+          bench.row(copy_bytes, r.bytes, r.stride, r.offset, count, in_l2 ? 1 : 0, warm_bytes_an_sm(run),
+                    timed_bytes_an_sm(run));
+        }
+}
+
 }  // namespace
 
 std::vector<Experiment> merge_experiments() {
   const char* columns =
       "who,sms,last_sm,skew_cycles,random_skew,lines_in_l2,bulk,warm_bytes_an_sm,timed_bytes_an_sm,clock_drift";
-  return {{"merge_pair", columns, merge_pair}, {"merge_group", columns, merge_group}};
+  return {{"merge_pair", columns, merge_pair},
+          {"merge_group", columns, merge_group},
+          {"merge_parts", "copy_bytes,row_bytes,row_stride,offset,sms,lines_in_l2,warm_bytes_an_sm,timed_bytes_an_sm",
+           merge_parts}};
 }
 
 }  // namespace attest::hardware

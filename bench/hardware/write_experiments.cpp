@@ -93,6 +93,36 @@ void write_pattern(const Bench& bench) {
   }
 }
 
+// Sectors of which only a part is written, and those whose other half follows when all first halves have been.
+void write_parts(const Bench& bench) {
+  constexpr int kStoreBytes = 16;  // half of a sector
+  const auto phase_of = [](int row_bytes, int row_stride, int written) {
+    Phase phase = write_phase(written * kMiB);
+    phase.row_bytes = row_bytes;
+    phase.row_stride = row_stride;
+    return phase;
+  };
+  for (const int written : {4, 8, 16, 32, 64}) {
+    for (const int stride : {32, 64, 128}) {
+      const Phase first = phase_of(kStoreBytes, stride, written);
+      Phase second = first;
+      second.base = kStoreBytes;
+      bench.row("half", kStoreBytes, stride, written);
+      run_phases({first}, bench.buffer, bench.sms);
+      bench.row("half, then the other", kStoreBytes, stride, written);
+      run_phases({first, second}, bench.buffer, bench.sms);
+      bench.row("half, read again", kStoreBytes, stride, written);
+      Phase again = first;
+      again.op = PhaseOp::read;
+      run_phases({first, again}, bench.buffer, bench.sms);
+    }
+    for (const int gap : {kStoreBytes, 2 * kStoreBytes}) {
+      bench.row("but a gap", 256, 256 + gap, written);
+      run_phases({phase_of(256, 256 + gap, written)}, bench.buffer, bench.sms);
+    }
+  }
+}
+
 // Which lines are cleaned when there are too many dirty ones: 20 MiB, 20 MiB more, then the first or the last 20 again.
 void write_again(const Bench& bench) {
   Phase first = write_phase(20 * kMiB);
@@ -151,6 +181,7 @@ std::vector<Experiment> write_experiments() {
           {"write_and_read", "reads,written_mib,read_mib", write_and_read},
           {"write_wait", "written_mib,wait_us", write_wait},
           {"write_pattern", "row_bytes,row_stride,written_mib", write_pattern, 2304 * kMiB},
+          {"write_parts", "how,row_bytes,row_stride,written_mib", write_parts, 2304 * kMiB},
           {"write_again", "what", write_again},
           {"rewrite", "written_mib,rounds,reads_a_write,rotate", rewrite},
           {"spill", "how,shared_mib,groups,places,rounds", spill}};

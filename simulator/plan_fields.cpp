@@ -37,6 +37,8 @@ constexpr PlanField fields[] = {
     {"stores_lse", &P::stores_lse, 0, 1, Kind::placed, "false: O alone"},
     {"grid_order", &P::grid_order, 0, 0, Kind::placed, "of CTAs, fastest index first"},
     {"persistence", &P::persistence, 0, 0, Kind::placed, "CTAs that take tile after tile"},
+    {"counts_first_tile", &P::counts_first_tile, 0, 1, Kind::placed,
+     "dynamic: a CTA's first tile too is the counter's"},
     {"longest_first", &P::longest_first, 0, 1, Kind::placed, "query tiles with the most keys go first"},
     {"l2_section_bytes", &P::l2_section_bytes, 0, 0x1p50, Kind::placed, "heads grouped by K and V that fit it; 0: no"},
     {"cluster", &P::cluster, 1, 16, Kind::placed, "CTAs to which K and V are multicast, with tma"},
@@ -59,6 +61,8 @@ constexpr PlanField fields[] = {
     {"spill_words_per_cta", &P::spill_words_per_cta, 0, 4096, Kind::known, "and once; needs known_registers"},
     {"older_cta_lead", &P::older_cta_lead, 0, 999, Kind::known,
      "an SM's oldest CTA is so many thousandths faster than the mean of its CTAs, as clocks have it; 0: alike"},
+    {"step_deviation", &P::step_deviation, 0, 999, Kind::known,
+     "of a key tile's time, in thousandths, as clocks have it; 0: as its matrix instruction has it"},
 };
 
 constexpr std::array<std::string_view, 3> copy_kinds = {"cp_async", "synchronous", "tma"};

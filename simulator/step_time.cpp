@@ -266,6 +266,7 @@ double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {
 }
 
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device) {
+  if (plan.step_deviation != 0) return 1e-3 * plan.step_deviation;
   if (plan.matrix_kind != MatrixKind::wgmma) return device.step_deviation_mma_sync;
   return plan.num_warps <= 8 ? device.step_deviation_wgmma : device.step_deviation_wgmma_3;
 }

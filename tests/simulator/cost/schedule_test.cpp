@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
 
 #include "attest/plan/catalog.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -109,6 +113,63 @@ TEST(Schedule, TasksComeInTheOrderOfTheLoops) {
           << t.split << " and should be " << e.batch << ", " << e.head << ", " << e.q_tile << ", " << e.split;
     }
   }
+}
+
+/// Of CTAs in a row: how many GPCs they are on, and how many such rows have both sides, on average.
+struct Mixture {
+  double gpcs = 0, both_sides = 0;
+};
+
+Mixture mixture_of(const std::vector<std::pair<int, int>>& gpcs_and_sides, std::size_t row) {
+  Mixture m;
+  const std::size_t rows = gpcs_and_sides.size() / row;
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::set<int> gpcs, sides;
+    for (std::size_t j = i * row; j < (i + 1) * row; ++j)
+      gpcs.insert(gpcs_and_sides[j].first), sides.insert(gpcs_and_sides[j].second);
+    m.gpcs += static_cast<double>(gpcs.size()) / static_cast<double>(rows);
+    m.both_sides += (sides.size() > 1 ? 1.0 : 0.0) / static_cast<double>(rows);
+  }
+  return m;
+}
+
+// dispatch.csv: CTAs that ask a counter as they begin, by the order of what they are given.
+TEST(Schedule, FirstTilesFromACounterGoToCtasAsTheyArrive) {
+  const DeviceSpec device = load_device("h200");
+  const Case c = case_of({"", 1024});
+  KernelPlan plan = plan_of({"", 1024});
+  plan.persistence = Persistence::dynamic;
+  const auto slots_of = [&](bool counts) {
+    plan.counts_first_tile = counts;
+    const Grid grid(c, plan);
+    const Schedule schedule(grid, device, 1);
+    std::vector<std::pair<int, int>> slots;
+    std::set<int> sms;
+    for (int i = 0; i < schedule.slots(); ++i)
+      slots.emplace_back(schedule.gpc(i), schedule.side(i)), sms.insert(schedule.sm(i));
+    EXPECT_EQ(sms.size(), slots.size());
+    return slots;
+  };
+  const auto counted = slots_of(true), numbered = slots_of(false);
+  constexpr std::size_t row = 4;
+  double fewest = 1e9, most = 0;
+  for (const char* launch : {"0", "1", "2", "3"}) {
+    std::vector<std::pair<int, int>> arrived(counted.size());
+    for (const MeasuredRow& r : measured_rows(ATTEST_H200_L2 "/dispatch.csv"))
+      if (r.at("how") == "one_cta_an_sm" && r.at("launch") == launch)
+        arrived.at(std::stoul(r.at("order"))) = {std::stoi(r.at("gpc")), std::stoi(r.at("side"))};
+    const double gpcs = mixture_of(arrived, row).gpcs;
+    fewest = std::min(fewest, gpcs), most = std::max(most, gpcs);
+  }
+  const Mixture model = mixture_of(counted, row);
+  const double by_number = mixture_of(numbered, row).gpcs;
+  std::printf(
+      "four CTAs in a row are on %.2f GPCs (measured: %.2f to %.2f), by their numbers on %.2f; both sides %.2f\n",
+      model.gpcs, fewest, most, by_number, model.both_sides);
+  EXPECT_GT(model.gpcs, fewest);
+  EXPECT_LT(model.gpcs, most);
+  EXPECT_LT(by_number, 0.7 * fewest);
+  EXPECT_NEAR(model.both_sides, 1 / 3.0, 0.1);  // as many heads of four tiles as cross twice: h200_cudnn_waves.csv
 }
 
 // docs/results/h200-l2.md: 66 SMs on a side; 16 to 18 consecutive CTAs of a plain grid share a GPC, clusters go round.

@@ -2,56 +2,30 @@
 // one row a call. Where the files come from is in simulator/measured/h200_more.md.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "attest/plan/catalog.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
 #include "measured/counted_calls.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
 
-/// Predicted over measured.
+/// Predicted over measured; NaN where a file lacks the counter.
 struct Ratios {
-  double wavefronts, sm_read, sm_write, l2_read, crossing, dram_read, dram_write, cycles;
-};
-
-Ratios ratios_of(const SimulationReport& r, const CountedCall& row) {
-  return {r.smem_wavefronts / row.at("memory_l1_wavefronts_shared"),
-          r.sm_read_bytes / row.at("l1tex__m_xbar2l1tex_read_bytes.sum"),
-          r.sm_write_bytes / row.at("l1tex__m_l1tex2xbar_write_bytes.sum"),
-          r.l2_read_bytes / (32 * row.at("lts__t_sectors_srcunit_tex_op_read.sum")),
-          r.l2_crossing_bytes / (32 * row.at("lts__t_sectors_srcunit_ltcfabric.sum")),
-          r.dram_read_bytes / row.at("dram__bytes_read.sum"),
-          r.dram_write_bytes / row.at("dram__bytes_write.sum"),
-          r.cycles / row.at("sm__cycles_elapsed.max")};
-}
-
-class MeanError {
- public:
-  void add(double ratio) {
-    if (!std::isfinite(ratio)) return;  // nothing was counted: a short call's output may stay in L2
-    const double error = std::abs(ratio - 1);
-    sum_ += error, worst_ = std::max(worst_, error), ++n_;
-  }
-  double mean() const { return n_ == 0 ? 0 : sum_ / n_; }
-  double worst() const { return worst_; }
-
- private:
-  double sum_ = 0, worst_ = 0;
-  int n_ = 0;
-};
-
-struct Errors {
-  MeanError wavefronts, sm_read, sm_write, l2_read, crossing, dram_read, dram_write, cycles;
-  void add(const Ratios& x) {
-    wavefronts.add(x.wavefronts), sm_read.add(x.sm_read), sm_write.add(x.sm_write), l2_read.add(x.l2_read);
-    crossing.add(x.crossing);
-    dram_read.add(x.dram_read), dram_write.add(x.dram_write), cycles.add(x.cycles);
-  }
+  double wavefronts, ideal_wavefronts, sm_read, sm_write, l2_read, crossing, dram_read, dram_write, cycles;
+  double written;  // 1 + what is off of DRAM's writes over what must be written; NaN where most of it stays in L2
 };
 
 /// O and LSE once, and every CTA's local memory once: what a kernel writes that must reach DRAM in the end.
@@ -62,8 +36,114 @@ double output_and_spill(const SimulationReport& r) {
   return rows * (static_cast<double>(p.headdim_v) * 2 + 4) + spill;
 }
 
-/// FA2 compiles another kernel for lengths that are no multiple of its tiles.
-bool ragged(const CountedCall& row) { return std::fmod(row.at("seqlen"), 128) != 0; }
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+double counted(const CountedCall& row, const char* counter) {
+  return row.value.contains(counter) ? row.at(counter) : nan;
+}
+
+Ratios ratios_of(const SimulationReport& r, const CountedCall& row) {
+  const auto over = [&](double predicted, const char* counter, double unit = 1) {
+    return predicted / (unit * counted(row, counter));
+  };
+  const double off = r.dram_write_bytes - counted(row, "dram__bytes_write.sum");
+  return {over(r.smem_wavefronts, "memory_l1_wavefronts_shared"),
+          over(r.smem_wavefronts_ideal, "memory_l1_wavefronts_shared_ideal"),
+          over(r.sm_read_bytes, "l1tex__m_xbar2l1tex_read_bytes.sum"),
+          over(r.sm_write_bytes, "l1tex__m_l1tex2xbar_write_bytes.sum"),
+          over(r.l2_read_bytes, "lts__t_sectors_srcunit_tex_op_read.sum", 32),
+          over(r.l2_crossing_bytes, "lts__t_sectors_srcunit_ltcfabric.sum", 32),
+          over(r.dram_read_bytes, "dram__bytes_read.sum"),
+          over(r.dram_write_bytes, "dram__bytes_write.sum"),
+          over(r.cycles, "sm__cycles_elapsed.max"),
+          output_bytes(row) > 32e6 ? 1 + off / output_and_spill(r) : nan};
+}
+
+/// Of the errors of a file's rows of one kernel, in per cent: what is wanted.
+struct Goal {
+  const char* figure;
+  double Ratios::*ratio;
+  double mean, most;
+};
+constexpr double any = 1e9;
+constexpr Goal goals[] = {
+    {"wavefronts", &Ratios::wavefronts, 0.2, 1}, {"ideal wavefronts", &Ratios::ideal_wavefronts, 0.2, 1},
+    {"SM read", &Ratios::sm_read, 0.2, 0.2},     {"SM write", &Ratios::sm_write, 0.2, 0.2},
+    {"L2 read", &Ratios::l2_read, 5, any},       {"crossing", &Ratios::crossing, 5, any},
+    {"DRAM read", &Ratios::dram_read, 1.5, 6},   {"DRAM write", &Ratios::written, any, 10},
+    {"cycles", &Ratios::cycles, 8, any},
+};
+
+/// Rows that do not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of a per
+/// cent.
+struct Beyond {
+  const char *file, *kernel, *figure;
+  double mean, most;
+  const char* why;
+};
+constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
+                     *in_part = "spill where not every path of masked steps is taken",
+                     *not_in_plan = "its spill is not in the plan",
+                     *turns = "key tiles at headdim 128, whose warpgroups' turns queue less than the model has",
+                     *parked = "words that a CTA stores once, at headdim 256 and in long calls";
+
+constexpr Beyond beyond[] = {
+    {"h200_third_party.csv", "fa2", "SM write", 0.03, 0.29, in_part},
+    {"h200_third_party.csv", "fa3", "SM write", 1.48, 7.41, not_in_plan},
+    {later, "fa2", "SM write", 0.65, 12.17, in_part},
+    {later, "fa2", "DRAM write", 4.0, 10.8, parked},
+    {later, "fa3", "SM write", 2.38, 16.88, not_in_plan},
+    {later, "fa3", "cycles", 8.2, 11.9, turns},
+    {blind, "fa2", "SM write", 0.77, 12.21, in_part},
+    {blind, "fa2", "DRAM write", 4.5, 11.5, parked},
+    {blind, "cudnn", "DRAM read", 1.7, 10.7,
+     "65,536 keys at headdim 64, 8192 at 96: L2 lets go of more, not known why"},
+    {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.3, 9.9, "docs/simulator.md, Open: 8192 keys, 32 heads on 8"},
+    {"h200_fa3_causal.csv", "fa3", "cycles", 8.2, 10.6, turns},
+    {waves, "cudnn", "L2 read", 11.7, 51.9, "most at headdim 96 of one head, whose lines are asked for in halves"},
+    {waves, "cudnn", "crossing", 9.4, 24.2, "which CTAs arrive first is chance, and so which heads both sides read"},
+    {"h200_gqa.csv", "fa3", "SM write", 0.48, 0.96, not_in_plan},
+    {"h200_gqa.csv", "fa3", "cycles", 9.5, 10.4, turns},
+};
+
+const Beyond* beyond_of(const std::string& file, const std::string& kernel, std::string_view figure) {
+  const auto found = std::find_if(std::begin(beyond), std::end(beyond), [&](const Beyond& b) {
+    return file == b.file && kernel == b.kernel && figure == b.figure;
+  });
+  return found == std::end(beyond) ? nullptr : found;
+}
+
+struct Error {
+  double mean, most;  // in per cent
+};
+
+Error error_of(const std::vector<Ratios>& rows, double Ratios::*ratio) {
+  double sum = 0, most = 0;
+  int n = 0;
+  for (const Ratios& row : rows) {
+    if (!std::isfinite(row.*ratio)) continue;  // nothing was counted: a short call's output may stay in L2
+    const double error = 100 * std::abs(row.*ratio - 1);
+    sum += error, most = std::max(most, error), ++n;
+  }
+  return {n == 0 ? 0 : sum / n, most};
+}
+
+void expect_near(double error, double reached) { EXPECT_NEAR(error, reached, std::max(0.1 * reached, 0.2)); }
+
+void expect_goals(const std::string& file, const std::string& kernel, const std::vector<Ratios>& rows) {
+  for (const Goal& goal : goals) {
+    SCOPED_TRACE(kernel + "'s " + goal.figure);
+    const Error error = error_of(rows, goal.ratio);
+    const bool kept = error.mean <= goal.mean && error.most <= goal.most;
+    const Beyond* b = beyond_of(file, kernel, goal.figure);
+    const char* why = b != nullptr ? b->why : kept ? "" : "BEYOND";
+    std::printf("%6s %-16s %9.3f %9.3f  %s\n", kernel.c_str(), goal.figure, error.mean, error.most, why);
+    EXPECT_EQ(kept, b == nullptr);
+    if (b == nullptr) continue;
+    expect_near(error.mean, b->mean);
+    expect_near(error.most, b->most);
+  }
+}
 
 void expect_launch_as_measured(const SimulationReport& r, const CountedCall& row) {
   // FA2's causal kernel of headdim 256 has one register more
@@ -75,151 +155,71 @@ void expect_launch_as_measured(const SimulationReport& r, const CountedCall& row
             row.at("launch__grid_size"));
 }
 
-/// DRAM reads of rows that are beyond the bound: what is predicted over measured, and not understood.
-double dram_read_reached(const CountedCall& row) {
-  const auto is = [&](double nheads, double seqlen, double headdim) {
-    return row.kernel == "cudnn" && row.at("nheads") == nheads && row.at("seqlen") == seqlen &&
-           row.at("headdim") == headdim && row.at("causal") == 0;
-  };
-  return is(4, 65536, 64) ? 0.906 : is(16, 8192, 96) ? 0.893 : 1;
-}
-
-/// Bounds that hold row by row.
+/// Bounds that hold row by row, in files with all counters.
 void expect_row(const SimulationReport& r, const CountedCall& row, const Ratios& x) {
-  EXPECT_NEAR(x.sm_read, 1, 0.002);
-  EXPECT_NEAR(x.wavefronts, 1, row.at("seqlen") == 1000 ? 0.01 : 0.002);
-  EXPECT_NEAR(r.smem_wavefronts_ideal / row.at("memory_l1_wavefronts_shared_ideal"), 1,
-              row.at("seqlen") == 1000 ? 0.01 : 0.002);
-  const double reached = dram_read_reached(row);
-  EXPECT_NEAR(x.dram_read, reached, reached == 1 ? 0.08 : 0.01);
+  const double wavefronts = row.at("seqlen") == 1000 ? 0.01 : 0.002;
+  EXPECT_NEAR(x.wavefronts, 1, wavefronts);
+  EXPECT_NEAR(x.ideal_wavefronts, 1, wavefronts);
   // spill is known of FA2's kernels for full attention over whole tiles, and FA3 causal and cuDNN have none
-  if (row.kernel == "fa2" ? !ragged(row) && row.at("causal") == 0 : row.kernel == "cudnn" || row.at("causal") != 0) {
+  const bool whole = std::fmod(row.at("seqlen"), 128) == 0, causal = row.at("causal") != 0;
+  if (row.kernel == "fa2" ? whole && !causal : row.kernel == "cudnn" || causal) {
     EXPECT_NEAR(x.sm_write, 1, 0.002);
-  }
-  if (output_bytes(row) > 32e6) {
-    EXPECT_LT(std::abs(r.dram_write_bytes - row.at("dram__bytes_write.sum")), 0.15 * output_and_spill(r));
   }
   expect_launch_as_measured(r, row);
 }
 
-/// What is far off in a row though no bound of a single row says so, and why where that is known.
-std::string remarks(const CountedCall& row, const Ratios& x) {
-  std::string text;
-  const auto remark = [&](const char* what, double ratio, double bound, const char* why) {
-    if (std::abs(ratio - 1) > bound) text += std::string(text.empty() ? "" : "; ") + what + why;
-  };
-  const bool causal = row.at("causal") != 0;
-  remark("SM write", x.sm_write, 0.002,
-         row.kernel == "fa3" ? " (its spill is not in the plan)"
-         : causal            ? " (spill where not every path of masked steps is taken)"
-                             : "");
-  remark("L2 read", x.l2_read, 0.08, "");
-  remark("DRAM read", x.dram_read, 0.08, "");
-  remark("DRAM write", x.dram_write, 0.15, output_bytes(row) <= 32e6 ? " (short: most is dirty in L2 at the end)" : "");
-  remark("cycles", x.cycles, 0.12, "");
-  return text;
-}
-
-/// All rows of a file, printed; the errors of each kernel.
-std::map<std::string, Errors> score(const std::string& file) {
+/// All rows of a file, printed, and what each kernel's keep of the goals.
+std::map<std::string, std::vector<Ratios>> score(const std::string& file) {
   const DeviceSpec h200 = load_device("h200");
-  std::map<std::string, Errors> errors;
+  std::map<std::string, std::vector<Ratios>> kernels;
   std::printf("predicted over measured, %s\n", file.c_str());
   std::printf(
-      "kernel batch heads seqlen headdim causal | wavefronts  SM read SM write  L2 read crossing DRAM read DRAM write  "
-      " cycles |"
-      " DRAM read, written MB, measured | off\n");
+      "kernel batch heads on queries  keys headdim causal | wavefronts  SM read SM write  L2 read crossing DRAM read "
+      "DRAM write "
+      "  cycles | DRAM read, written MB, measured\n");
   for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/" + file)) {
+    const auto is_plan = [&](const NamedPlan& p) { return row.kernel == p.name; };
+    if (std::none_of(std::begin(named_plans), std::end(named_plans), is_plan)) continue;  // compiled otherwise
     const Case c = case_of(row);
+    SCOPED_TRACE(row.kernel + ", " + command_line(c));
     const SimulationReport r = simulate(c, plan_named(row.kernel, c, h200), h200, row.kernel);
     const Ratios x = ratios_of(r, row);
     std::printf(
-        "%6s %5.0f %5.0f %6.0f %7.0f %6.0f | %10.5f %8.5f %8.4f %8.3f %8.3f %9.4f %10.3f %8.3f | %9.1f %12.1f | %s\n",
-        row.kernel.c_str(), row.at("batch"), row.at("nheads"), row.at("seqlen"), row.at("headdim"), row.at("causal"),
-        x.wavefronts, x.sm_read, x.sm_write, x.l2_read, x.crossing, x.dram_read, x.dram_write, x.cycles,
-        row.at("dram__bytes_read.sum") / 1e6, row.at("dram__bytes_write.sum") / 1e6, remarks(row, x).c_str());
-    SCOPED_TRACE(row.kernel + ", " + command_line(c));
-    expect_row(r, row, x);
-    errors[row.kernel].add(x);
+        "%6s %5.0f %5.0f %2.0f %6.0f %6.0f %7.0f %6.0f | %10.5f %8.5f %8.4f %8.3f %8.3f %9.4f %10.3f %8.3f | %9.1f "
+        "%12.1f\n",
+        row.kernel.c_str(), row.at("batch"), row.at("nheads"), row.at("nheads_k"), row.at("seqlen_q"), row.at("seqlen"),
+        row.at("headdim"), row.at("causal"), x.wavefronts, x.sm_read, x.sm_write, x.l2_read, x.crossing, x.dram_read,
+        x.dram_write, x.cycles, row.at("dram__bytes_read.sum") / 1e6, counted(row, "dram__bytes_write.sum") / 1e6);
+    if (row.value.contains("launch__grid_size")) expect_row(r, row, x);
+    kernels[row.kernel].push_back(x);
   }
-  for (const auto& [kernel, e] : errors) {
-    std::printf("%6s, error in %%                mean | %10.3f %8.3f %8.2f %8.1f %8.1f %9.2f %10.1f %8.1f\n",
-                kernel.c_str(), 100 * e.wavefronts.mean(), 100 * e.sm_read.mean(), 100 * e.sm_write.mean(),
-                100 * e.l2_read.mean(), 100 * e.crossing.mean(), 100 * e.dram_read.mean(), 100 * e.dram_write.mean(),
-                100 * e.cycles.mean());
-    std::printf("                                     most | %10.3f %8.3f %8.2f %8.1f %8.1f %9.2f %10.1f %8.1f\n",
-                100 * e.wavefronts.worst(), 100 * e.sm_read.worst(), 100 * e.sm_write.worst(), 100 * e.l2_read.worst(),
-                100 * e.crossing.worst(), 100 * e.dram_read.worst(), 100 * e.dram_write.worst(),
-                100 * e.cycles.worst());
-  }
-  return errors;
-}
-
-void expect_means(const std::map<std::string, Errors>& errors) {
-  for (const auto& [kernel, e] : errors) {
-    SCOPED_TRACE(kernel);
-    EXPECT_LT(e.l2_read.mean(), kernel == "cudnn" ? 0.08 : 0.05);
-    EXPECT_LT(e.crossing.mean(), 0.05);
-    EXPECT_LT(e.cycles.mean(), 0.12);
-  }
-}
-
-void expect_dram_reads(const std::map<std::string, Errors>& errors) {
-  for (const auto& [kernel, e] : errors) EXPECT_LT(e.dram_read.mean(), 0.02) << kernel;
+  std::printf("error in %%           mean       most  beyond the goal\n");
+  for (const auto& [kernel, rows] : kernels) expect_goals(file, kernel, rows);
+  return kernels;
 }
 
 // The rows that were looked at while the model was made.
-TEST(ThirdParty, EighteenCalls) {
-  const auto errors = score("h200_third_party.csv");
-  expect_means(errors);
-  expect_dram_reads(errors);
-}
+TEST(ThirdParty, EighteenCalls) { score("h200_third_party.csv"); }
 
 // Counted later; docs/simulator.md says what was taken from them since they were first scored.
-TEST(ThirdParty, ThirtySevenCallsMeasuredLater) {
-  const auto errors = score("h200_more.csv");
-  expect_means(errors);
-  expect_dram_reads(errors);
-}
+TEST(ThirdParty, ThirtySevenCallsMeasuredLater) { score("h200_more.csv"); }
 
-// Shapes that no file had, counted once the models were as they are; h200_more.md says when.
-TEST(ThirdParty, SixteenShapesCountedAfterTheModels) {
-  const auto errors = score("h200_blind.csv");
-  expect_means(errors);
-  expect_dram_reads(errors);
-}
+// Shapes that no file had, counted once the models were as they were; h200_more.md says when.
+TEST(ThirdParty, SixteenShapesCountedAfterTheModels) { score("h200_blind.csv"); }
 
-// Where query heads share key heads the bound of DRAM reads is what is off, not what is wanted: docs/simulator.md,
-// "Open".
+// Most with query heads that share key heads: docs/simulator.md, "Open".
 TEST(ThirdParty, CausalCallsOfFA3) {
-  const DeviceSpec h200 = load_device("h200");
-  std::printf(
-      "predicted over measured, h200_fa3_causal.csv\nbatch heads on seqlen headdim | L2 read DRAM read   cycles\n");
-  int shared_heads = 0;
-  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_fa3_causal.csv")) {
-    if (row.kernel != "fa3") continue;  // compiled otherwise
-    const Case c = case_of(row);
-    const SimulationReport r = simulate(c, plan_named(row.kernel, c, h200), h200, row.kernel);
-    const double l2_read = r.l2_read_bytes / (32 * row.at("lts__t_sectors_srcunit_tex_op_read.sum"));
-    const double dram_read = r.dram_read_bytes / row.at("dram__bytes_read.sum");
-    const double cycles = r.cycles / row.at("sm__cycles_elapsed.max");
-    std::printf("%5.0f %5.0f %2.0f %6.0f %7.0f | %7.3f %9.3f %8.3f\n", row.at("batch"), row.at("nheads"),
-                row.at("nheads_k"), row.at("seqlen"), row.at("headdim"), l2_read, dram_read, cycles);
-    const bool shares = row.at("nheads_k") < row.at("nheads");
-    shared_heads += shares;
-    EXPECT_NEAR(dram_read, 1, shares ? 0.105 : 0.08) << command_line(c);
-    EXPECT_NEAR(l2_read, 1, 0.08) << command_line(c);
-    EXPECT_NEAR(cycles, 1, 0.12) << command_line(c);
+  for (const Ratios& x : score("h200_fa3_causal.csv").at("fa3")) {
+    EXPECT_NEAR(x.l2_read, 1, 0.08);
+    EXPECT_NEAR(x.cycles, 1, 0.12);
   }
-  EXPECT_EQ(shared_heads, 10);
 }
 
 // Its plan was read off six of these 43 calls (headdim 64 and 128, full and causal, 96 and 256, of 4096 keys).
-TEST(ThirdParty, CuDnn) {
-  const auto errors = score("h200_cudnn.csv");
-  expect_means(errors);
-  expect_dram_reads(errors);
-}
+TEST(ThirdParty, CuDnn) { score("h200_cudnn.csv"); }
+
+// Made to see which CTAs read a head together: not calls to be predicted, so what is reached stands below.
+TEST(ThirdParty, WavesOfCuDnn) { score("h200_cudnn_waves.csv"); }
 
 // Where its plan compares every score with the length its warps execute two instructions a score more than over whole
 // tiles, else not. Of calls of 3000 keys and more, whose query tiles' beginnings and ends weigh little.
@@ -244,7 +244,41 @@ TEST(ThirdParty, CuDnnMasksEveryTileWhereItsPlanSaysSo) {
   EXPECT_EQ(masking, 2);
 }
 
-TEST(ThirdParty, CallsWithFewerKeyHeads) { expect_means(score("h200_gqa.csv")); }  // three: no mean of their reads
+// docs/results/h200-sm.md: when query tiles end on SMs of one clock, over a key tile's time, which is how much longer
+// one head's queries, a tile for each CTA, take of more keys.
+TEST(ThirdParty, CuDnnsCtasWalkApartAsTheyEnd) {
+  std::map<int, std::map<double, double>> times;  // ns by headdim and keys
+  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_cudnn_waves.csv"))
+    if (row.at("nheads") == 1 && row.at("seqlen_q") == 16896)
+      times[static_cast<int>(row.at("headdim"))][row.at("seqlen")] = row.at("gpu__time_duration.sum");
+  std::map<std::pair<int, int>, std::vector<double>> deviations;  // by headdim and keys
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/one_gpc.csv"))
+    deviations[{std::stoi(row.at("headdim")), std::stoi(row.at("keys"))}].push_back(std::stod(row.at("deviation_ns")));
+  const DeviceSpec h200 = load_device("h200");
+  int kernels = 0;
+  for (auto& [call, ends] : deviations) {
+    const auto& [headdim, keys] = call;
+    const auto& [few, short_time] = *times.at(headdim).begin();
+    const auto& [many, long_time] = *times.at(headdim).rbegin();
+    const double key_tile = (long_time - short_time) / ((many - few) / 128);
+    std::sort(ends.begin(), ends.end());
+    const double median = (ends[(ends.size() - 1) / 2] + ends[ends.size() / 2]) / 2;
+    const double step = median / (key_tile * std::sqrt(std::ceil(keys / 128.0)));
+    Case c;
+    c.problem.headdim = c.problem.headdim_v = headdim;
+    c.problem.seqlen_q = c.problem.seqlen_k = keys;
+    const KernelPlan plan = plan_named("cudnn", c, h200);
+    std::printf("headdim %3d, %5d keys: %.1f thousandths, the plan has %d\n", headdim, keys, 1000 * step,
+                plan.step_deviation);
+    if (keys != 4096 && !plan.masks_full_tiles) continue;
+    EXPECT_NEAR(1000 * step, plan.step_deviation, 1);
+    EXPECT_EQ(step_deviation(plan, h200), 1e-3 * plan.step_deviation);
+    ++kernels;
+  }
+  EXPECT_EQ(kernels, 6);
+}
+
+TEST(ThirdParty, CallsWithFewerKeyHeads) { score("h200_gqa.csv"); }
 
 }  // namespace
 }  // namespace attest

@@ -199,11 +199,11 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
 
 /// cuDNN's forward on Hopper (PyTorch 2.11, cuDNN 9.19), as its name, its launches and Nsight Compute's page of its
 /// instructions, with how often each was executed, have it: a producer warp, two warpgroups of 64 queries that take
-/// turns at exponentials, 128 keys a step from the first on, every O rescaled, a persistent grid that takes tiles from
-/// a counter in the order of queries, heads, batch, under a mask too, with Q in two buffers (one at 256 columns), two
-/// slots each for K and V up to 128 columns, and O staged in 32 KiB of its own. Full attention over keys that fill
-/// their tiles in part is another kernel, which compares every score with the length. PyTorch asks it for LSE only
-/// where gradients are wanted.
+/// turns at exponentials, 128 keys a step from the first on, every O rescaled, a persistent grid that takes tiles, the
+/// first one too, from a counter in the order of queries, heads, batch, under a mask too, with Q in two buffers (one at
+/// 256 columns), two slots each for K and V up to 128 columns, and O staged in 32 KiB of its own. Full attention over
+/// keys that fill their tiles in part is another kernel, which compares every score with the length. PyTorch asks it
+/// for LSE only where gradients are wanted.
 constexpr KernelPlan cudnn_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {64, 128, 192, 256});
@@ -220,10 +220,13 @@ constexpr KernelPlan cudnn_plan(const Problem& p, std::uint32_t /*max_smem_bytes
   plan.grid_order = GridOrder::tiles_heads_batch;
   plan.key_order = KeyOrder::ascending;
   plan.persistence = Persistence::dynamic;
+  plan.counts_first_tile = true;
   const bool full = p.causal == Causal::none && p.window_left < 0 && p.window_right < 0;
   plan.masks_full_tiles = full && p.seqlen_k % plan.tile_n != 0;
   plan.stores_lse = false;
   plan.known_registers = 168;
+  // by when CTAs of one GPC end (docs/results/h200-sm/one_gpc.csv); of the kernels that mask, the one of 128 columns
+  plan.step_deviation = padded == 64 ? 13 : padded == 128 ? (plan.masks_full_tiles ? 11 : 17) : padded == 192 ? 7 : 14;
   return plan;
 }
 

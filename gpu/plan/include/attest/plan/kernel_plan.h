@@ -52,6 +52,7 @@ struct KernelPlan {
   bool stores_lse = true;    // else O alone
   GridOrder grid_order = GridOrder::tiles_heads_batch;
   Persistence persistence = Persistence::none;
+  bool counts_first_tile = false;     // dynamic: a CTA's first tile is the counter's too, not the one of its number
   bool longest_first = false;         // a head's query tiles with the most keys go first
   std::int64_t l2_section_bytes = 0;  // heads whose K and V fit these bytes are worked on together; 0: no grouping
   int cluster = 1;                    // CTAs of neighbouring query tiles to which K and V are multicast
@@ -76,6 +77,7 @@ struct KernelPlan {
   int spill_words_per_key_tile = 0;  // 32-bit words a thread stores to local memory in each key tile
   int spill_words_per_cta = 0;       // and once
   int older_cta_lead = 0;            // thousandths by which an SM's oldest CTA is faster than the mean of its CTAs
+  int step_deviation = 0;            // of a key tile's time, in thousandths; 0: as its matrix instruction has it
 
   friend constexpr bool operator==(const KernelPlan&, const KernelPlan&) = default;
 

@@ -133,12 +133,14 @@ std::vector<Bases> bases(const Grid& grid) {
 }
 
 /// Of LSE, beyond one for eight rows: these leave at once, and lie in two sectors where a head begins within one. Rows
-/// of packed heads lie apart.
+/// of packed heads lie apart, but not in the workspace of splits.
 std::int64_t straddled_sectors(const Grid& grid) {
   constexpr std::int64_t rows_of_sector = 8;
-  if (grid.plan.packed_heads > 1) return 0;
-  const auto of_head = [&](std::int64_t batch, std::int64_t head) -> std::int64_t {
-    const std::int64_t rows = grid.entry(batch).seqlen_q, before = grid.lse_row(batch, head) % rows_of_sector;
+  const bool whole = grid.splits == 1;
+  if (whole && grid.plan.packed_heads > 1) return 0;
+  const auto of_head = [&](std::int64_t batch, std::int64_t head, int split) -> std::int64_t {
+    const std::int64_t first = whole ? grid.lse_row(batch, head) : grid.partial_row(batch, head, split);
+    const std::int64_t rows = grid.entry(batch).seqlen_q, before = first % rows_of_sector;
     return before == 0 ? 0 : rows / rows_of_sector + (rows % rows_of_sector + before > rows_of_sector ? 1 : 0);
   };
   std::int64_t sectors = 0;
@@ -146,7 +148,8 @@ std::int64_t straddled_sectors(const Grid& grid) {
   const std::int64_t different = grid.class_of.empty() ? std::min(grid.p.batch, rows_of_sector) : grid.p.batch;
   for (std::int64_t batch = 0; batch < different; ++batch) {
     const std::int64_t alike = (grid.p.batch - batch + different - 1) / different;
-    for (std::int64_t head = 0; head < grid.nheads; ++head) sectors += of_head(batch, head) * alike;
+    for (std::int64_t head = 0; head < grid.nheads; ++head)
+      for (int split = 0; split < grid.splits; ++split) sectors += of_head(batch, head, split) * alike;
   }
   return sectors;
 }
@@ -178,7 +181,6 @@ Counts count_case(const Case& c, const Behaviour& kernel) {
     }
   }
   if (plan.stores_lse) total.lse_bytes += LineSampler::sector_bytes * straddled_sectors(grid);
-  if (plan.num_splits > 1) total.lse_bytes = 0;  // combine() writes it
   return total;
 }
 

@@ -69,6 +69,7 @@ constexpr Field fields[] = {
     {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50, Field::both},
     {"dram_bytes_per_second", &DeviceSpec::dram_bytes_per_second, 1e6, 1e18, Field::both},
     {"dram_efficiency", &DeviceSpec::dram_efficiency, 0.01, 1},
+    {"dram_read_efficiency", &DeviceSpec::dram_read_efficiency, 0.01, 1},
     {"dram_latency_cycles", &DeviceSpec::dram_latency_cycles, 0, 1e6},
     {"kernel_launch_cycles", &DeviceSpec::kernel_launch_cycles, 0, 1e9},
     {"cta_launch_cycles", &DeviceSpec::cta_launch_cycles, 0, 1e9},

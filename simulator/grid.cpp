@@ -80,9 +80,9 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan)
   q.packed_heads = o.packed_heads = plan.packed_heads;
   lse_base = next_page(o.end);
   partial_base = next_page(lse_base + 4 * total_q_ * p.nheads);
-  const std::int64_t workspace_bytes =
-      splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q * 4 * (p.headdim_v + 1) : 0;
-  bias.base = next_page(partial_base + workspace_bytes);
+  const std::int64_t workspace_rows = splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q : 0;
+  partial_lse_base = partial_base + workspace_rows * partial_row_bytes();
+  bias.base = next_page(partial_lse_base + 4 * workspace_rows);
   bias.row_stride = 4 * p.seqlen_k;
   const bool by_head = p.bias == Bias::bhqk || p.bias == Bias::hqk,
              by_batch = p.bias == Bias::bhqk || p.bias == Bias::bqk;
@@ -135,7 +135,7 @@ void Grid::add_class(const LengthClass& c) {
   bias_bytes += first_bias;
   bias_read_bytes += heads * bias_pairs;
   sm_read_bytes += heads * (query_bytes + again_bytes + key_rows * static_cast<double>(key_row_bytes()));
-  if (splits > 1) partial_bytes += heads * static_cast<double>(4 * (p.headdim_v + 1) * splits * c.seqlen_q);
+  if (splits > 1) partial_rows += heads * static_cast<double>(std::int64_t{splits} * c.seqlen_q);
   first_read_bytes += heads * query_bytes + key_heads * seen_rows * static_cast<double>(key_row_bytes()) + first_bias;
 }
 
@@ -155,7 +155,8 @@ std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split)
 
 double Grid::stored_bytes() const {
   const std::int64_t spill = spill_lines() * key_tiles + parked_lines() * ctas_with_rows;
-  return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) + partial_bytes +
+  return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) +
+         partial_rows * static_cast<double>(partial_row_bytes() + 4) +
          static_cast<double>(spill) * LineSampler::line_bytes;
 }
 

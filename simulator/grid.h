@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "address.h"
+#include "attest/plan/combine.h"
 #include "attest/plan/kernel_plan.h"
 #include "attest/plan/launch.h"
 #include "attest/plan/work.h"
@@ -31,7 +32,7 @@ struct Grid {
   const KernelPlan& plan;
   TensorAddress q, k, v, o,
       bias;  // bias: [batch, queries, heads, keys], rows of its keys; strides 0 where it is shared
-  std::int64_t lse_base = 0, partial_base = 0, spill_base = 0;
+  std::int64_t lse_base = 0, partial_base = 0, partial_lse_base = 0, spill_base = 0;
   int q_tiles = 0, splits = 1;
   std::int64_t nheads = 1;  // that CTAs are numbered by: query heads, or packs of them
   std::vector<LengthClass> classes;
@@ -43,7 +44,7 @@ struct Grid {
   double bias_bytes = 0;                      // of these, of the bias
   double sm_read_bytes = 0;                   // what all CTAs ask for of Q, K and V, rows in range only
   double bias_read_bytes = 0;                 // and of the bias
-  double partial_bytes = 0;                   // what all splits leave for combine()
+  double partial_rows = 0;                    // of O and LSE that all splits leave for combine()
 
   const LengthClass& entry(std::int64_t batch) const {
     return classes[class_of.empty() ? 0 : static_cast<std::size_t>(class_of[static_cast<std::size_t>(batch)])];
@@ -59,6 +60,7 @@ struct Grid {
   double stored_bytes() const;                              // by all CTAs and combine(), spill included
   double key_tiles_a_cta() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }
+  std::int64_t partial_row_bytes() const { return 4 * partial_columns(p.headdim_v); }  // of O
   std::int64_t key_head(std::int64_t head) const {
     return plan.kv_head(static_cast<int>(head), static_cast<int>(nheads), static_cast<int>(p.nheads_k));
   }

@@ -14,6 +14,7 @@
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
+#include "combine_time.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "device_features.h"
@@ -79,15 +80,6 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .smem = (d.smem + d.operands) * warp_steps,
           .l2_bytes = l2_busy_bytes(r.l2_read_bytes, r.sm_write_bytes, r.device),
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
-}
-
-/// The kernel that combines splits, launched behind the first one: a warp waits for its row's LSE, then for each
-/// split's weight and for its O.
-double combine_cycles(const SimulationReport& r) {
-  if (r.plan.num_splits == 1) return 0;
-  const double seconds = r.device.launch_overhead_seconds + r.walk.partial_bytes / r.device.l2_bytes_per_second;
-  return seconds * r.device.sm_clock_hz + r.device.cta_launch_cycles +
-         (1 + 2.0 * r.plan.num_splits) * r.device.l2_latency_cycles;
 }
 
 /// Lines that the copies of a key tile bring through L1, of each CTA of an SM. Copies below 16 bytes pass it too, and
@@ -235,11 +227,13 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   };
   r.spill_store_bytes = all_spilled_bytes(r.registers.stored);
   r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
+  const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
   const double missed_bytes = spilled_bytes(missing.words, r.walk.key_tiles) +
                               spilled_bytes(missing.parked * driven_out_by_output(r), r.walk.ctas_with_rows);
   r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
-                    r.walk.bias_read_bytes + r.walk.partial_bytes + missed_bytes;
+                    r.walk.bias_read_bytes + of_splits + missed_bytes;
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;
+  CombineWork combine;
   if (plan.num_splits > 1) {
     r.kernels = 2;
     // combine() has a warp a row, which stores one word of LSE
@@ -247,9 +241,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     for (const Lengths& n : lengths_of(p)) rows += static_cast<double>(n.entries * n.queries * p.nheads);
     constexpr int rest_of_sector = 32 - 4;
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
+    combine = {rows, plan.num_splits, of_splits, r.walk.partial_missed_bytes / of_splits};
   }
   // neighbours do not ask for these together
-  const double unmerged = r.walk.bias_read_bytes + r.walk.partial_bytes + missed_bytes;
+  const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes;
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0)
@@ -268,11 +263,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();
 
   const BusyCycles busy = busy_cycles(r, demand);
-  const double dram_cycles = busy.dram_bytes / dram_bytes_per_clock(device);
+  const double of_dram = dram_cycles(r.dram_read_bytes, r.dram_write_bytes, device);
   const double l2_cycles = busy.l2_bytes / device.l2_bytes_per_second * device.sm_clock_hz;
-  r.cycles = combine_cycles(r) +
+  r.cycles = combine_cycles(combine, device) +
              (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles + cycles_around_ctas(plan, device)) +
-             std::max({r.walk.cycles, dram_cycles, l2_cycles});
+             std::max({r.walk.cycles, of_dram, l2_cycles});
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(busy, r.cycles, device);
   r.bound = bound_of(r.utilisation);

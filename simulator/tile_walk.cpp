@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attest/simulator/step_time.h"
+#include "attest/simulator/utilisation.h"
 #include "event_queue.h"
 #include "traffic.h"
 
@@ -40,6 +41,7 @@ class Walk {
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   double relative_speed(std::size_t slot, int sharing) const;
+  double until_read(double key_tiles, double now);
   std::int64_t next_task(Slot& slot);
   void follow();
   void record(const TimelineEvent& event);
@@ -60,7 +62,8 @@ class Walk {
   std::uint64_t state_ = 1;
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
-  std::vector<std::size_t> room_;                // of each SM's, events that may still be recorded
+  std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
+  double dram_busy_until_ = 0;
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
   Traffic::Count in_step_;                       // until the first CTA ended: they began together
@@ -99,6 +102,14 @@ double Walk::relative_speed(std::size_t slot, int sharing) const {
   return 1 + 1e-3 * plan_.older_cta_lead * (sharing - 1 - 2 * older) / (sharing - 1);
 }
 
+/// Cycles until DRAM has read so many key tiles, behind all that was asked of it before: a tile is copied ahead of the
+/// one that is worked on, and no CTA is done with this before it has the next.
+double Walk::until_read(double key_tiles, double now) {
+  const double bytes = key_tiles * static_cast<double>(plan_.tile_n * grid_.key_row_bytes());
+  dram_busy_until_ = std::max(dram_busy_until_, now) + bytes / dram_read_bytes_per_clock(device_);
+  return dram_busy_until_ - now;
+}
+
 /// All that was counted, but not what L2 holds.
 void Walk::forget() {
   traffic_.call_again();
@@ -106,7 +117,7 @@ void Walk::forget() {
   timeline_.clear();
   state_ = 1;
   next_task_ = begun_ = 0;
-  busy_ = end_ = steady_cycles_ = steady_tiles_ = 0;
+  busy_ = end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   in_step_ = {};
 }
 
@@ -170,6 +181,7 @@ void Walk::simulate() {
                           relative_speed(static_cast<std::size_t>(index), sharing);
       cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise() +
                options_.dram_waits_per_key_tile * from_dram;
+      if (from_dram > 0) cycles = std::max(cycles, until_read(from_dram, now));
       if (options_.dram_waits_per_key_tile > 0) passed = &slot.lines->tile(tile).passed;
     } else {
       kind = TimelineEvent::Kind::finish;
@@ -237,7 +249,8 @@ TileWalk Walk::result() const {
   r.first_read_bytes = grid_.first_read_bytes;
   r.sm_read_bytes = grid_.sm_read_bytes;
   r.bias_read_bytes = grid_.bias_read_bytes;
-  r.partial_bytes = grid_.partial_bytes;
+  r.partial_bytes = grid_.partial_rows * static_cast<double>(grid_.partial_row_bytes());
+  r.partial_lse_bytes = grid_.partial_rows * 4;
   r.sampling = resolution_.sampling;
   r.key_tiles_per_event = resolution_.key_tiles_per_event;
   r.timeline = timeline_;
@@ -255,7 +268,8 @@ TileWalk Walk::result() const {
       n.bias_missed_sectors == 0
           ? 0
           : std::max(0.0, bytes(n.bias_missed_sectors) - (traffic_.called_again() ? 0 : grid_.bias_bytes / scale));
-  const double again = bytes(n.missed_again_sectors) + bias_again;
+  r.partial_missed_bytes = std::min(bytes(n.partial_missed_sectors), r.partial_bytes + r.partial_lse_bytes);
+  const double again = bytes(n.missed_again_sectors + n.partial_missed_sectors) + bias_again;
   r.dram_read_bytes = traffic_.called_again() ? again * scale
                       : scale == 1            ? grid_.first_read_bytes + again
                                               : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,

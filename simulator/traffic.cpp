@@ -139,10 +139,7 @@ void Traffic::finish(const Slot& slot) {
   const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
   const auto write = [&](const CachedLine& line) { cache_.write(line, slot.side); };
   if (grid_.splits > 1) {  // O and LSE in fp32, for combine()
-    const std::int64_t row = grid_.partial_row(slot.at.batch, slot.at.head, slot.at.split) + row0;
-    const std::int64_t row_bytes = 4 * (p_.headdim_v + 1), at = grid_.partial_base + row * row_bytes;
-    sampler_.for_lines(at, at + slot.rows * row_bytes, write);
-    return;
+    return for_partial_rows(grid_.partial_row(slot.at.batch, slot.at.head, slot.at.split) + row0, slot.rows, write);
   }
   for_rows(grid_.o, slot.at.batch, slot.at.head, row0, slot.rows, write);
   if (!plan_.stores_lse) return;
@@ -151,7 +148,6 @@ void Traffic::finish(const Slot& slot) {
 }
 
 void Traffic::combine() {
-  const std::int64_t row_bytes = 4 * (p_.headdim_v + 1);
   std::int64_t tile = 0;
   const std::int64_t heads = p_.batch * grid_.nheads;
   for (std::int64_t member = 0; member < heads; ++member) {
@@ -160,12 +156,10 @@ void Traffic::combine() {
     for (std::int64_t row0 = 0; row0 < queries; row0 += plan_.tile_m, ++tile) {
       const std::int64_t rows = std::min<std::int64_t>(plan_.tile_m, queries - row0);
       const int side = static_cast<int>(tile % device_.l2_partitions);
-      for (int split = 0; split < grid_.splits; ++split) {
-        const std::int64_t at = grid_.partial_base + (grid_.partial_row(batch, head, split) + row0) * row_bytes;
-        sampler_.for_lines(at, at + rows * row_bytes, [&](const CachedLine& line) {
-          if (cache_.read(line, side) == L2Cache::Outcome::miss) count_.missed_again_sectors += line.count();
+      for (int split = 0; split < grid_.splits; ++split)
+        for_partial_rows(grid_.partial_row(batch, head, split) + row0, rows, [&](const CachedLine& line) {
+          if (cache_.read(line, side) == L2Cache::Outcome::miss) count_.partial_missed_sectors += line.count();
         });
-      }
       const auto write = [&](const CachedLine& line) { cache_.write(line, side); };
       for_rows(grid_.o, batch, head, row0, rows, write);
       const std::int64_t lse = grid_.lse_base + 4 * (grid_.lse_row(batch, head) + row0);

@@ -66,7 +66,8 @@ class Traffic {
  public:
   /// Of the sets that are sampled; bytes are of all.
   struct Count {
-    std::int64_t missed_again_sectors = 0;  // of Q, K, V and workspaces, that some CTA had read before
+    std::int64_t missed_again_sectors = 0;    // of Q, K and V, that some CTA had read before
+    std::int64_t partial_missed_sectors = 0;  // of the workspace of splits
     std::int64_t first_key_sectors = 0;
     std::int64_t bias_missed_sectors = 0;  // of a bias that heads or batch entries share, first reads included
     double l2_read_bytes = 0, sm_read_bytes = 0;
@@ -108,6 +109,13 @@ class Traffic {
       const std::int64_t at = a.row(batch, head, row);
       sampler_.for_lines(at, at + a.row_bytes, f);
     }
+  }
+  /// O and LSE of rows in the workspace.
+  template <class F>
+  void for_partial_rows(std::int64_t row, std::int64_t rows, F&& f) const {
+    const std::int64_t o = grid_.partial_base + row * grid_.partial_row_bytes(), lse = grid_.partial_lse_base + 4 * row;
+    sampler_.for_lines(o, o + rows * grid_.partial_row_bytes(), f);
+    sampler_.for_lines(lse, lse + 4 * rows, f);
   }
   CachedLine copied(CachedLine line, Operand x) const;  // cp.async of 16 bytes has L2::128B
   void read_query(const Slot& slot);

@@ -28,4 +28,13 @@ double dram_bytes_per_clock(const DeviceSpec& device) {
   return device.dram_efficiency * device.dram_bytes_per_second / device.sm_clock_hz;
 }
 
+double dram_read_bytes_per_clock(const DeviceSpec& device) {
+  return device.dram_read_efficiency * device.dram_bytes_per_second / device.sm_clock_hz;
+}
+
+double dram_cycles(double read, double written, const DeviceSpec& device) {
+  const double alone = std::max(0.0, read - written);
+  return (read + written - alone) / dram_bytes_per_clock(device) + alone / dram_read_bytes_per_clock(device);
+}
+
 }  // namespace attest

@@ -125,6 +125,7 @@ class Calibrator {
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(), "all SMs read 8 MiB again and again");
     measured(&DeviceSpec::dram_bytes_per_second, hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
     measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
+    measured(&DeviceSpec::dram_read_efficiency, 1, "dram_bytes_per_second is what was read");
   }
 
   void measure_rates() {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -169,14 +170,18 @@ TEST_P(Sensitivity, AFieldWithASourceIsNeverNamed) {
 TEST(SensitivityReport, SaysWhatMovesMostFirstAndWhatIsRefused) {
   SimulationReport report = predicted(rows[2], load_device("mtt-s4000"));
   EXPECT_TRUE(to_json(report)["hangs_on"].is_null());
-  EXPECT_EQ(to_json(report)["estimated_fields"], 46);
-  EXPECT_THAT(to_table(report), HasSubstr("46 of the 49 fields of mtt-s4000 are estimates; --sensitivity says"));
+  const Json fields = file_of("mtt-s4000")["fields"];
+  const auto estimated = static_cast<std::size_t>(
+      std::count_if(fields.begin(), fields.end(), [](const Json& field) { return field.contains("estimated"); }));
+  EXPECT_EQ(to_json(report)["estimated_fields"], estimated);
+  EXPECT_THAT(to_table(report), HasSubstr(std::to_string(estimated) + " of the " + std::to_string(fields.size()) +
+                                          " fields of mtt-s4000 are estimates; --sensitivity says"));
   std::size_t heard = 0;
   report.hangs_on = estimates_behind(report, [&](std::size_t done, std::size_t of) {
     EXPECT_EQ(done, ++heard);
-    EXPECT_EQ(of, 92u);
+    EXPECT_EQ(of, 2 * estimated);
   });
-  EXPECT_EQ(heard, 92u);
+  EXPECT_EQ(heard, 2 * estimated);
   const Json hangs_on = to_json(report)["hangs_on"];
   double before = INFINITY;
   for (const Json& e : hangs_on) {

@@ -79,7 +79,8 @@ struct DeviceSpec {
   double l2_latency_cycles = 0;
   std::int64_t dram_bytes = 0;
   double dram_bytes_per_second = 0;
-  double dram_efficiency = 1;  // the part of that rate that kernels reach which read and write
+  double dram_efficiency = 1;       // the part of that rate that kernels reach which read and write
+  double dram_read_efficiency = 1;  // and those that read alone
   double dram_latency_cycles = 0;
 
   // ---- launches

@@ -51,16 +51,18 @@ struct TimelineEvent {
 
 struct TileWalk {
   double dram_read_bytes = 0;
-  double dram_write_bytes = 0;  // written back while the kernel runs
-  double dirty_bytes_left = 0;  // still in L2 at its end
-  double first_read_bytes = 0;  // each byte of Q, K, V that some CTA reads, once
-  double sm_read_bytes = 0;     // what the tile loop asks for, rows in range only
-  double bias_read_bytes = 0;   // of a bias, at the SM's side, beside these
-  double partial_bytes = 0;     // O and LSE of all splits in fp32: written by the kernel, read by the one that combines
-  double l2_read_bytes = 0;     // after requests of neighbouring SMs for one tile have merged
-  double l2_crossing_bytes = 0;  // between L2's partitions, read and written
-  double cycles = 0;             // from the first CTA's start to the last one's end
-  double busy_fraction = 0;      // CTA slots in use, over that time
+  double dram_write_bytes = 0;      // written back while the kernel runs
+  double dirty_bytes_left = 0;      // still in L2 at its end
+  double first_read_bytes = 0;      // each byte of Q, K, V that some CTA reads, once
+  double sm_read_bytes = 0;         // what the tile loop asks for, rows in range only
+  double bias_read_bytes = 0;       // of a bias, at the SM's side, beside these
+  double partial_bytes = 0;         // O of all splits in fp32: written by the kernel, read by the one that combines
+  double partial_lse_bytes = 0;     // and their LSE
+  double partial_missed_bytes = 0;  // of both, what the second kernel reads from DRAM
+  double l2_read_bytes = 0;         // after requests of neighbouring SMs for one tile have merged
+  double l2_crossing_bytes = 0;     // between L2's partitions, read and written
+  double cycles = 0;                // from the first CTA's start to the last one's end
+  double busy_fraction = 0;         // CTA slots in use, over that time
   std::int64_t ctas = 0, ctas_with_rows = 0, key_tiles = 0;
   std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated

@@ -27,5 +27,9 @@ std::vector<Utilisation> utilisation_of(const BusyCycles& work, double cycles, c
 
 /// Bytes a clock of the SMs that kernels move through DRAM: what a device copy reaches of its rate.
 double dram_bytes_per_clock(const DeviceSpec& device);
+/// And those that only read.
+double dram_read_bytes_per_clock(const DeviceSpec& device);
+/// What DRAM takes for a kernel's bytes: as many as are written are copied, the rest of the reads go alone.
+double dram_cycles(double read, double written, const DeviceSpec& device);
 
 }  // namespace attest

@@ -60,7 +60,8 @@ Task Schedule::task(std::int64_t index) const {
 }
 
 // GPCs begin their CTAs beside each other, so that those of a side come in any order; the other side's requests take
-// longer (docs/results/h200-l2.md, dispatch).
+// longer (docs/results/h200-l2.md, dispatch). By how much was chosen on what cuDNN's calls of one wave crossed
+// (h200_cudnn_waves.csv); dispatch's own kernels mix sides less, 0 to 20 of 132 CTAs.
 double Schedule::arrival(int sm) const {
   constexpr double far = 2.0 / 3;
   return static_cast<double>(mix(static_cast<std::uint64_t>(sm)) >> 11) * 0x1p-53 + far * side_of(gpc_of(sm));

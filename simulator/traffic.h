@@ -21,7 +21,7 @@ struct TileLine {
 struct TileLines {
   std::vector<TileLine> k, v;
   Coalescer::Tile asked;  // no requests: not read yet
-  double passed = 0;  // when the CTA was done with it that had it from DRAM
+  double passed = 0;      // when the CTA was done with it that had it from DRAM
 };
 
 /// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes;

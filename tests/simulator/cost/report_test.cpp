@@ -195,7 +195,7 @@ TEST(Report, SplitsOfADecodingStepShareItsTimeAndAddASecondKernel) {
   EXPECT_DOUBLE_EQ(split.sm_read_bytes - whole.sm_read_bytes, 15.0 * 8 * 128 * 2 + rows * 4 * 129);
   EXPECT_DOUBLE_EQ(split.sm_write_bytes - split.spill_store_bytes,
                    whole.sm_write_bytes - whole.spill_store_bytes + rows * (4 * 128 + 32));  // a sector a row's LSE
-  c.problem.headdim = c.problem.headdim_v = 100;  // rows of whole sectors
+  c.problem.headdim = c.problem.headdim_v = 100;                                             // rows of whole sectors
   EXPECT_DOUBLE_EQ(simulate(c, plan_named("attest", c, device), device).walk.partial_bytes, rows * 4 * 104);
 }
 

@@ -32,14 +32,11 @@ std::optional<double> counter_of(const MeasuredLaunch& launch, std::string_view 
   return found == launch.counters.end() ? std::nullopt : std::make_optional(found->second);
 }
 
-/// The word behind "through " in the first comment that has one.
+/// The profiler that a comment names, such as "through cupti".
 std::string via_of(const std::vector<std::string>& comments) {
-  constexpr std::string_view before = "through ";
   for (const std::string& comment : comments)
-    if (const std::size_t at = comment.find(before); at != std::string::npos) {
-      const std::size_t word = at + before.size();
-      return comment.substr(word, comment.find_first_of(", ", word) - word);
-    }
+    for (const char* profiler : {"cupti", "ncu"})
+      if (comment.find(std::string("through ") + profiler) != std::string::npos) return profiler;
   return {};
 }
 
@@ -59,8 +56,9 @@ void each_line(std::string_view text, Take take) {
 // (docs/results/h200-l2.md, counted_chain).
 std::int64_t MeasuredCall::dirty_bytes_before() const {
   if (via != "cupti") return TileWalkOptions{}.dirty_bytes_at_start;
+  constexpr double of_one = 2.94, of_several = 2.45, each = 1.1;  // MiB
   const auto counted = static_cast<double>(launches.size());
-  return static_cast<std::int64_t>((counted == 1 ? 2.94 : 2.45 + 1.1 * counted) * (1 << 20));
+  return static_cast<std::int64_t>((counted == 1 ? of_one : of_several + each * counted) * (1 << 20));
 }
 
 std::optional<double> MeasuredCall::sum(std::string_view counter) const {

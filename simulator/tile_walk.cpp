@@ -167,6 +167,7 @@ void Walk::simulate() {
     int tile = 0;
     const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
+    double read = 0;           // by DRAM, from now
     double* passed = nullptr;  // of the last tile, where CTAs wait for its loads
     if (slot.fresh) {
       slot.fresh = false;
@@ -181,7 +182,7 @@ void Walk::simulate() {
                           relative_speed(static_cast<std::size_t>(index), sharing);
       cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise() +
                options_.dram_waits_per_key_tile * from_dram;
-      if (from_dram > 0) cycles = std::max(cycles, until_read(from_dram, now));
+      if (from_dram > 0) read = until_read(from_dram, now);
       if (options_.dram_waits_per_key_tile > 0) passed = &slot.lines->tile(tile).passed;
     } else {
       kind = TimelineEvent::Kind::finish;
@@ -198,7 +199,7 @@ void Walk::simulate() {
         steady_tiles_ = static_cast<double>(traffic_.count().key_tiles) - in_flight;
       }
     }
-    cycles /= device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
+    cycles = std::max(cycles / device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)], read);
     if (passed != nullptr) {
       cycles = std::max(cycles, *passed - now);
       *passed = std::max(*passed, now + cycles);

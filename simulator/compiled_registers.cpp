@@ -116,14 +116,18 @@ const Compiled* kernel_of(const KernelPlan& plan, std::string_view name, const C
   return found;
 }
 
+/// Whether a line whose first columns are arch, tile, kind and plan is of that kernel.
+bool is_of(const std::vector<std::string>& cells, const Compiled& row) {
+  return cells.at(0) == std::to_string(row.arch) && cells.at(1) == std::to_string(row.tile) &&
+         cells.at(2) == std::to_string(row.kind) && cells.at(3) == row.plan;
+}
+
 /// By clocks; 0 where the kernel has none. Its longest call comes first: what CTAs do around their key tiles they do at
 /// no other's cost.
 int lead_of(const Compiled& row) {
   static const auto all = cells_of(embedded_cta_leads().front().text);
   for (const std::vector<std::string>& cells : all)
-    if (cells.at(0) == std::to_string(row.arch) && cells.at(1) == std::to_string(row.tile) &&
-        cells.at(2) == std::to_string(row.kind) && cells.at(3) == row.plan)
-      return std::max(0, std::atoi(cells.at(4).c_str()));
+    if (is_of(cells, row)) return std::max(0, std::atoi(cells.at(4).c_str()));
   return 0;
 }
 
@@ -131,10 +135,11 @@ SpillTrace trace_of(int cycles, const std::string& accesses) {
   SpillTrace trace{cycles, {}};
   std::istringstream in(accesses);
   char kind = 0;
-  for (SpillAccess a; in >> a.at >> kind >> a.word;) {
+  for (SpillAccess a; in >> a.at >> kind; a = {}) {
     using Kind = SpillAccess::Kind;
-    a.kind = kind == 's' ? Kind::store : kind == 'u' ? Kind::last_load : Kind::load;
-    if (a.kind != Kind::store) in >> kind >> a.waited;
+    a.kind = kind == 's' ? Kind::store : kind == 'u' ? Kind::last_load : kind == 'c' ? Kind::call : Kind::load;
+    if (a.kind != Kind::call) in >> a.word;
+    if (a.kind == Kind::load || a.kind == Kind::last_load) in >> kind >> a.waited;
     trace.accesses.push_back(a);
   }
   return trace;
@@ -171,8 +176,8 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
   if (row == nullptr) return traces;
   static const auto all = cells_of(embedded_spill_traces().front().text);
   for (const std::vector<std::string>& cells : all)
-    if (cells.at(0) == std::to_string(row->arch) && cells.at(1) == row->plan)
-      (cells.at(2) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(3).c_str()), cells.at(4));
+    if (is_of(cells, *row))
+      (cells.at(4) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
   return traces;
 }
 

@@ -1,10 +1,8 @@
 #include "copy_time.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "address.h"
-#include "l1_cache.h"
 
 namespace attest {
 namespace {
@@ -37,8 +35,6 @@ CopyTime granule(int bytes, bool page, bool packed) {
 /// A granule past the end, which is not loaded.
 CopyTime zeros(int bytes, CopyTime granule) { return granule + (bytes == 2 ? CopyTime{-9, -50} : CopyTime{-8, -40}); }
 
-constexpr int argument_lines = 4;  // of ForwardParams: the tensor's, the page table, granules, slots
-
 }  // namespace
 
 bool copies_by_call(const KernelPlan& plan) { return plan.refill_call_words > 0 && plan.copy_kind != CopyKind::tma; }
@@ -70,40 +66,9 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   return time;
 }
 
-double missing_arguments(const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  if (!copies_by_call(plan)) return 0;
-  // Of a turn: calls, whose warps ask for the arguments together, and between them a line of each warp at a time.
-  std::vector<bool> is_call;
-  for (const Operand x : {Operand::k, Operand::v}) {
-    const int bytes = plan.copy_bytes(x), row_bytes = plan.valid_columns(x) * plan.bytes(x);
-    const double lines_a_row = 1 + (row_bytes - bytes) / double{LineSampler::line_bytes};  // beginning anywhere in one
-    is_call.push_back(true);
-    if (bytes < 16)
-      is_call.resize(is_call.size() + static_cast<std::size_t>(lines_a_row * plan.rows(x) / plan.num_warps));
-  }
-  constexpr int distances = 4, turns = 8, settled = 4;
-  const int steps = static_cast<int>(is_call.size()), lines = l1_lines(plan.smem_bytes(), ctas, device);
-  const int passing = std::max(1, 4 * lines);  // before their numbers come again
-  int asked = 0, missing = 0;
-  for (int d = 0; d < distances; ++d) {
-    L1Cache cache(lines, argument_lines + passing);
-    int passed = 0;
-    for (int step = 0; step < turns * steps; ++step)
-      for (int cta = 0; cta < ctas; ++cta) {
-        const int ahead = cta * (2 * d + 1) * steps / (2 * distances);
-        if (is_call[static_cast<std::size_t>((step + ahead) % steps)]) {
-          for (int line = 0; line < argument_lines; ++line) {
-            const bool held = cache.load(line, false);
-            if (step < settled * steps) continue;
-            ++asked;
-            missing += held ? 0 : 1;
-          }
-        } else {
-          for (int warp = 0; warp < plan.num_warps; ++warp) cache.load(argument_lines + passed++ % passing, false);
-        }
-      }
-  }
-  return static_cast<double>(missing) / asked;
+bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages) {
+  const CopyTime keys = copy_time(plan, device, Operand::k, pages);
+  return keys.cycles > 0 && keys.loads == 0;
 }
 
 }  // namespace attest

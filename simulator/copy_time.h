@@ -22,8 +22,9 @@ bool copies_a_granule_at_a_time(const KernelPlan& plan, Operand x, bool pages);
 /// call. `pages`: whether K and V lie in pages. `missing`: the part of the calls that L1 lacks the arguments of.
 CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, bool pages, double missing = 0);
 
-/// That part, where `ctas` share an SM: between calls, copies below 16 bytes pass through L1, which lets go of the
-/// kernel's arguments, of which all warps read the same lines.
-double missing_arguments(const KernelPlan& plan, const DeviceSpec& device, int ctas);
+/// Whether the CTAs of an SM keep in step: where they copy by a function whose granules are not waited for one by one.
+/// By clocks the older of two then takes as long as the younger, to 0.1%, where CTAs of different SMs are 0.8 to 1.7%
+/// apart (simulator/measured/cta_leads.csv); warps that execute a function's jumps together share what is fetched.
+bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages);
 
 }  // namespace attest

@@ -153,11 +153,31 @@ std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split)
   return ((split * p.batch + batch) * p.nheads + head * plan.packed_heads) * p.seqlen_q;
 }
 
+double Grid::output_bytes() const {
+  return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) +
+         partial_rows * static_cast<double>(partial_row_bytes() + 4);
+}
+
 double Grid::stored_bytes() const {
   const std::int64_t spill = spill_lines() * key_tiles + parked_lines() * ctas_with_rows;
-  return static_cast<double>(total_q_ * p.nheads * (o.row_bytes + 4)) +
-         partial_rows * static_cast<double>(partial_row_bytes() + 4) +
-         static_cast<double>(spill) * LineSampler::line_bytes;
+  return output_bytes() + static_cast<double>(spill) * LineSampler::line_bytes;
+}
+
+double Grid::unfilled_bytes() const {
+  constexpr std::int64_t sector = LineSampler::sector_bytes;
+  const std::int64_t pitch = p.nheads > 1 ? std::min(o.head_stride, o.row_stride) : o.row_stride;
+  const std::int64_t gap = pitch - o.row_bytes, heads = std::min<std::int64_t>(p.nheads, sector);
+  if (gap <= 0) return 0;
+  std::int64_t sectors = 0;
+  for (std::int64_t head = 0; head < heads; ++head)
+    for (std::int64_t row = 0; row < sector; ++row) {
+      const std::int64_t end = o.row(0, head, row) + o.row_bytes, next = end + gap;
+      const bool last = end % sector != 0, first = next % sector != 0;
+      sectors += last && first && end / sector != next / sector ? 2 : last || first ? 1 : 0;
+    }
+  double rows = 0;
+  for (const LengthClass& c : classes) rows += static_cast<double>(c.entries * c.seqlen_q * p.nheads);
+  return rows * static_cast<double>(sectors) / static_cast<double>(heads * sector) * sector;
 }
 
 double Grid::key_tiles_a_cta() const {

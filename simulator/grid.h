@@ -57,8 +57,12 @@ struct Grid {
   }
   KeyWalk walk(std::int64_t batch, int q_tile, int split) const { return walk(entry(batch), q_tile, split); }
   std::int64_t rows(std::int64_t batch, int q_tile) const;  // queries that tile has
+  double output_bytes() const;                              // O, LSE and what splits leave for combine()
   double stored_bytes() const;                              // by all CTAs and combine(), spill included
   double key_tiles_a_cta() const;
+  /// Of the sectors of O that rows with gaps between them fill in part: L2 reads each that it cleans (`write_parts` in
+  /// docs/results/h200-l2.md). Those of rows without gaps are filled by their neighbours before.
+  double unfilled_bytes() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }
   std::int64_t partial_row_bytes() const { return 4 * partial_columns(p.headdim_v); }  // of O
   std::int64_t key_head(std::int64_t head) const {

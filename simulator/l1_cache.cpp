@@ -8,9 +8,6 @@ namespace attest {
 namespace {
 
 constexpr int line_bytes = 128;
-// From a load that misses to its word (docs/results/h200-sm.md, local: 293 cycles from one to the next on all SMs,
-// where one that hits takes 57 of which 29 are its own).
-constexpr double miss_cycles = 293 - (57 - 29);
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
@@ -79,7 +76,7 @@ double waits_for(const SpillTrace& trace, const std::vector<bool>& missed) {
   for (std::size_t i = 0; i < trace.accesses.size(); ++i) {
     const SpillAccess& a = trace.accesses[i];
     wait_until(a.at);
-    if (missed[i]) on_their_way.push({static_cast<double>(a.waited), a.at + late + miss_cycles});
+    if (missed[i]) on_their_way.push({static_cast<double>(a.waited), a.at + late + l1_miss_cycles});
   }
   wait_until(HUGE_VAL);
   return late;

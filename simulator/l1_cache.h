@@ -13,6 +13,10 @@
 
 namespace attest {
 
+// From a load that misses to its word (docs/results/h200-sm.md, local: 293 cycles from one to the next on all SMs,
+// where one that hits takes 57 of which 29 are its own).
+inline constexpr double l1_miss_cycles = 293 - (57 - 29);
+
 /// Lines, numbered from 0, of which L1 holds some.
 class L1Cache {
  public:
@@ -41,7 +45,7 @@ class L1Cache {
 /// A warp's access to a word of its frame in a turn of a loop over key tiles. Times are cycles of a warp alone, from
 /// the turn's begin, where no load misses.
 struct SpillAccess {
-  enum class Kind : std::uint8_t { store, load, last_load };
+  enum class Kind : std::uint8_t { store, load, last_load, call };  // call: of a function that copies, no access
   int at = 0;
   Kind kind = Kind::store;
   int word = 0;

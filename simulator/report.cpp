@@ -18,6 +18,7 @@
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "device_features.h"
+#include "l1_turn.h"
 
 namespace attest {
 namespace {
@@ -82,8 +83,7 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
-/// Lines that the copies of a key tile bring through L1, of each CTA of an SM. Copies below 16 bytes pass it too, and
-/// find lines there; that is not built.
+/// Lines that the copies of a key tile bring through L1, of each CTA of an SM. Copies below 16 bytes are in l1_turn.h.
 double copied_lines(const KernelPlan& plan) {
   if (plan.copy_kind != CopyKind::synchronous) return 0;
   const int row_bytes =
@@ -96,29 +96,38 @@ double copied_lines(const KernelPlan& plan) {
 /// are words of a CTA that another one's O may drive out.
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
-  int parked = 0;
+  double parked = 0;                 // that L1 has until then
+  double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
 };
-MissingWords missing_words(const SimulationReport& r, double masked) {
+MissingWords missing_words(const SimulationReport& r, double masked, bool together) {
   const SpillWords& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
+  const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
   const auto missing = [&](int words, const SpillTrace& trace) {
     const bool known = !trace.accesses.empty();
-    return known ? spill_misses(trace, r.plan.num_warps, r.ctas_per_sm, lines)
-                 : SpillMisses{missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines)};
+    L1Turn turn;
+    if (calls) turn = l1_turn(r.plan, r.device, trace, r.ctas_per_sm, together, in_step);
+    if (!known) turn.loads = missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines);
+    if (!known || calls) return turn;
+    const SpillMisses alone = spill_misses(trace, r.plan.num_warps, r.ctas_per_sm, lines);
+    turn.loads = alone.part, turn.waits = alone.waits;
+    return turn;
   };
-  const SpillMisses of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
+  const L1Turn of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
   const double driven = driven_out(r.ctas_per_sm * copied_lines(r.plan), lines);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
-  return {masked * words(loads.masked, parked_masked, of_masked.part) +
-              (1 - masked) * words(loads.whole, parked_whole, of_whole.part),
+  return {masked * words(loads.masked, parked_masked, of_masked.loads) +
+              (1 - masked) * words(loads.whole, parked_whole, of_whole.loads),
           masked * of_masked.waits + (1 - masked) * of_whole.waits,
           loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
-          masked_last ? parked_masked : parked_whole};
+          masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
+          of_whole.arguments,
+          of_whole.copies};
 }
 
 /// The part of a CTA's parked words that the O of its SM's others drives out of L1, each of which ends once in its
@@ -190,20 +199,32 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   TileWalkOptions& options = r.walk_options;
   options = effort;
   constexpr int line_bytes = 4 * 32;
-  MissingWords missing;
+  MissingWords missing, missing_together;  // where CTAs of an SM walk different heads, and one
   if (counts.key_tiles > 0) {
-    CaseParts parts = parts_of(c);
-    parts.missing_arguments = missing_arguments(plan, device, r.ctas_per_sm);
-    demand = step_demand(plan, device, counts, r.registers.spill_words, parts);
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
-    missing = missing_words(r, masked);
-    demand.l2 = l2_busy_bytes(missing.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
-                l2_bytes_per_clock(device);
-    demand.l2_waited = std::min(1.0, missing.words) * demand.l2;  // where none misses none waits behind stores
-    demand.waits += missing.waits;
+    missing = missing_words(r, masked, false), missing_together = missing_words(r, masked, true);
+    const auto demand_of = [&](const MissingWords& of) {
+      CaseParts parts = parts_of(c);
+      parts.missing_arguments = of.arguments;
+      StepDemand d = step_demand(plan, device, counts, r.registers.spill_words, parts);
+      d.l2 = l2_busy_bytes(of.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
+             l2_bytes_per_clock(device);
+      d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
+      d.waits += of.waits;
+      return d;
+    };
+    demand = demand_of(missing);
+    const StepDemand together = demand_of(missing_together);
+    for (int n = 1; n <= r.ctas_per_sm; ++n) {
+      options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
+      options.cycles_together.push_back(cycles_per_key_tile(together, plan, device, n));
+    }
+  } else {
+    options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
   }
-  for (int n = 1; n <= r.ctas_per_sm; ++n)
-    options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
+  options.l1_serves = missing_together.copies;
+  options.l1_lets_go = missing.arguments > 0;
+  options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waits_per_key_tile = demand.waits;
   options.dram_waits_per_key_tile = demand.loads * (device.dram_latency_cycles - device.l2_latency_cycles);
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
@@ -228,10 +249,13 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.spill_store_bytes = all_spilled_bytes(r.registers.stored);
   r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
-  const double missed_bytes = spilled_bytes(missing.words, r.walk.key_tiles) +
+  const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);
+  const double missed_bytes = spilled_bytes(words_missing, r.walk.key_tiles) +
                               spilled_bytes(missing.parked * driven_out_by_output(r), r.walk.ctas_with_rows);
-  r.sm_read_bytes = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes) +
-                    r.walk.bias_read_bytes + of_splits + missed_bytes;
+  // neighbours do not ask for these together
+  const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes;
+  const double asked = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);
+  r.sm_read_bytes = asked + unmerged - r.walk.l1_served * (by(Operand::k) + by(Operand::v));
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;
   CombineWork combine;
   if (plan.num_splits > 1) {
@@ -243,12 +267,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
     combine = {rows, plan.num_splits, of_splits, r.walk.partial_missed_bytes / of_splits};
   }
-  // neighbours do not ask for these together
-  const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes;
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
-  if (r.walk.sm_read_bytes != 0)
-    r.l2_read_bytes += (r.sm_read_bytes - unmerged) * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
+  if (r.walk.sm_read_bytes != 0) r.l2_read_bytes += asked * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
   // DRAM is read for what is asked of L2, and that by an SM: what sampling says beyond either is its error
   r.dram_read_bytes = std::min(r.walk.dram_read_bytes, std::max(r.sm_read_bytes, r.walk.first_read_bytes));
   r.l2_read_bytes = std::min(r.sm_read_bytes, std::max(r.l2_read_bytes, r.dram_read_bytes));

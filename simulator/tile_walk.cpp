@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "address.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
@@ -42,13 +43,18 @@ class Walk {
   void start(Slot& slot, std::int64_t task);
   double relative_speed(std::size_t slot, int sharing) const;
   double until_read(double key_tiles, double now);
+  /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
+  bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
+  double varied(Slot& slot, double deviation, double within_sm);
   std::int64_t next_task(Slot& slot);
   void follow();
   void record(const TimelineEvent& event);
   double noise() {  // uniform with a standard deviation of 1
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
-    const double u = static_cast<double>(state_ >> 11) * 0x1p-53;
-    return 3.4641016151377544 * (u - 0.5);
+    return uniform(state_);
+  }
+  static double uniform(std::uint64_t bits) {
+    return 3.4641016151377544 * (static_cast<double>(bits >> 11) * 0x1p-53 - 0.5);
   }
 
   const Grid grid_;
@@ -88,6 +94,7 @@ void Walk::start(Slot& slot, std::int64_t task) {
   slot.walk.last = std::min<std::int64_t>(slot.walk.last, slot.walk.first + resolution_.key_tiles_a_cta);
   slot.position = slot.walk.first;
   slot.fresh = true;
+  slot.asked = -1;
   if (slot.begun < 0 || plan_.persistence == Persistence::none) slot.begun = begun_++;
   traffic_.place(slot);
 }
@@ -108,6 +115,25 @@ double Walk::until_read(double key_tiles, double now) {
   const double bytes = key_tiles * static_cast<double>(plan_.tile_n * grid_.key_row_bytes());
   dram_busy_until_ = std::max(dram_busy_until_, now) + bytes / dram_read_bytes_per_clock(device_);
   return dram_busy_until_ - now;
+}
+
+bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile) const {
+  const auto round = static_cast<std::size_t>(schedule_.slots_a_round());
+  for (std::size_t i = slot % round; i < slots_.size(); i += round)
+    if (i != slot && slots_[i].begun >= 0 && slots_[i].lines == slots_[slot].lines &&
+        (slots_[i].asked == tile || slots_[i].asked == or_tile))
+      return true;
+  return false;
+}
+
+/// What a key tile takes more or less than on average. CTAs in step vary with their SM, and one is ahead of the other
+/// by no more than a key tile varies, however far they walk.
+double Walk::varied(Slot& slot, double deviation, double within_sm) {
+  if (!options_.in_step) return deviation * noise();
+  const std::uint64_t of_sm = mix(static_cast<std::uint64_t>(slot.sm) << 32 | static_cast<std::uint64_t>(slot.steps++));
+  const double before = slot.ahead;
+  slot.ahead = within_sm * noise();
+  return deviation * uniform(of_sm) + slot.ahead - before;
 }
 
 /// All that was counted, but not what L2 holds.
@@ -175,12 +201,22 @@ void Walk::simulate() {
     } else if (slot.position < slot.walk.last) {
       kind = TimelineEvent::Kind::key_tile;
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
+      const int asks = slot.walk.tile(slot.position);
+      const auto number = static_cast<std::size_t>(index);
+      const double in_l1 = options_.l1_serves > 0 && asked_on_sm(number, asks, asks) ? options_.l1_serves : 0;
+      const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
+      slot.asked = asks;
       double from_dram = 0;
-      for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now);
+      for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, in_l1);
+      if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
-      const double each = options_.cycles_per_key_tile[static_cast<std::size_t>(sharing) - 1] /
-                          relative_speed(static_cast<std::size_t>(index), sharing);
-      cycles = each * tiles + deviation * (each - options_.waits_per_key_tile) * std::sqrt(tiles) * noise() +
+      const std::vector<double>& of_sharing =
+          together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
+      const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] / relative_speed(number, sharing);
+      const double varies = deviation * std::sqrt(tiles);
+      cycles = each * tiles +
+               varied(slot, varies * (each - options_.waits_per_key_tile),
+                      varies * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile))) +
                options_.dram_waits_per_key_tile * from_dram;
       if (from_dram > 0) read = until_read(from_dram, now);
       if (options_.dram_waits_per_key_tile > 0) passed = &slot.lines->tile(tile).passed;
@@ -275,10 +311,13 @@ TileWalk Walk::result() const {
                       : scale == 1            ? grid_.first_read_bytes + again
                                               : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
                                                                    bytes(n.first_key_sectors), again, scale);
+  r.together = n.key_tiles == 0 ? 0 : n.together / static_cast<double>(n.key_tiles);
+  r.l1_served = n.key_tiles == 0 ? 0 : n.l1_served / static_cast<double>(n.key_tiles);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
   r.l2_crossing_bytes = bytes(traffic_.crossed_sectors()) * scale;
   r.dirty_bytes_left = bytes(traffic_.dirty_sectors());
   r.dram_write_bytes = extrapolated_writes(bytes(traffic_.written_back_sectors()), scale);
+  r.dram_read_bytes += grid_.unfilled_bytes() * std::min(1.0, r.dram_write_bytes / grid_.output_bytes());
   r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);
   // what is not simulated goes at the rate at which all slots were full
   const auto left = static_cast<double>(grid_.key_tiles - n.key_tiles);

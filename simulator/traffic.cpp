@@ -1,5 +1,7 @@
 #include "traffic.h"
 
+#include "line_requests.h"
+
 namespace attest {
 
 Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines)
@@ -11,7 +13,10 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
-      coalescer_(device.gpcs()) {}
+      coalescer_(device.gpcs()),
+      merging_((merging_part(plan_, Operand::k, grid.k, grid.p.nheads_k) +
+                merging_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) /
+               2) {}
 
 // The frames of all warps fill the sets of L2 as lines at random do (`respill`). Of all slots' lines, in order, one in
 // so many is followed, homes in turn.
@@ -84,7 +89,7 @@ double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
   return lines.empty() ? 0 : static_cast<double>(missed) / static_cast<double>(lines.size());
 }
 
-double Traffic::read_keys(Slot& slot, int tile, double now) {
+double Traffic::read_keys(Slot& slot, int tile, double now, double in_l1) {
   TileLines& lines = slot.lines->tile(tile);
   const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
@@ -99,7 +104,8 @@ double Traffic::read_keys(Slot& slot, int tile, double now) {
   const double from_dram = read_lines(lines.k, slot.side);
   const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
   // a cluster asks for a tile once, a part each CTA, and multicasts it
-  const double share = coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
+  const double asked = in_l1 == 1 ? 0 : (1 - in_l1) * coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
+  const double share = 1 - in_l1 - merging_ * (1 - in_l1 - asked);
   count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : share);
   count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
   return from_dram;
@@ -119,18 +125,19 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   }
 }
 
-double Traffic::step(Slot& slot, double now) {
+double Traffic::step(Slot& slot, double now, double in_l1) {
   const KeyWalk& walk = slot.walk;
   const int tile = walk.tile(slot.position);
   double from_dram = 0;
   if (!producer_runs_ahead())
-    from_dram += read_keys(slot, tile, now) / 2;
+    from_dram += read_keys(slot, tile, now, in_l1) / 2;
   else if (slot.position + 1 < walk.last)
     from_dram += read_keys(slot, walk.tile(slot.position + 1), now) / 2;
   from_dram += read_lines(slot.lines->tile(tile).v, slot.side) / 2;
   if (p_.bias != Bias::none) read_bias(slot, tile);
   for (const CachedLine& line : slot.spill) cache_.write(line, slot.side);
   ++slot.position;
+  count_.l1_served += in_l1;
   count_.key_tiles += readers(slot);
   return from_dram;
 }

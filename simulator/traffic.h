@@ -55,6 +55,9 @@ struct Slot {
   KeyWalk walk;
   std::int64_t begun = -1;  // CTAs that began before its own; -1: it has none
   bool fresh = true;        // Q is yet to be read
+  int asked = -1;           // the first tile of its CTA's last event; -1: none yet
+  std::int64_t steps = 0;   // key tiles of all its CTAs
+  double ahead = 0;         // of its SM's other CTAs, in cycles, where they keep in step
   Task at{};
   std::int64_t rows = 0;  // queries of its tiles
   std::int64_t next = 0;  // task, of a static schedule
@@ -71,6 +74,7 @@ class Traffic {
     std::int64_t first_key_sectors = 0;
     std::int64_t bias_missed_sectors = 0;  // of a bias that heads or batch entries share, first reads included
     double l2_read_bytes = 0, sm_read_bytes = 0;
+    double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
   };
 
@@ -84,8 +88,9 @@ class Traffic {
   void place(Slot& slot);
   /// What a slot reads before its first key tile, and the words that it parks.
   void begin(Slot& slot, double now);
-  /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM.
-  double step(Slot& slot, double now);
+  /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
+  double step(Slot& slot, double now, double in_l1 = 0);
+  void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
   /// The second kernel of a split one: reads every split's part of each row, writes O and LSE.
@@ -119,7 +124,7 @@ class Traffic {
   }
   CachedLine copied(CachedLine line, Operand x) const;  // cp.async of 16 bytes has L2::128B
   void read_query(const Slot& slot);
-  double read_keys(Slot& slot, int tile, double now);
+  double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);
   void read_bias(const Slot& slot, int tile);
   double read_lines(std::vector<TileLine>& lines, int side);  // the share that came from DRAM
   std::int64_t readers(const Slot& slot) const {              // CTAs of a cluster that have rows
@@ -135,6 +140,7 @@ class Traffic {
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;
+  const double merging_;  // of the requests for a tile
   std::unordered_map<std::int64_t, HeadLines> heads_;
   Count count_;
   bool called_again_ = false;

@@ -4,10 +4,11 @@
     spill_trace.py FILE.cubin... [--nvdisasm PATH] > simulator/measured/spill_traces.csv
 
 One line for each loop over key tiles of each kernel whose frame is larger than FRAME_WORDS, beyond which it may not fit
-L1: cycles of a turn, and its accesses in order as cycle, kind and word of the frame, of loads also the cycle in which
-the first instruction waits for them. Kinds: s stores, l loads, u loads for the last time before the word is stored
-again (LDL.LU). Of what runs in every turn, as spill_places.py has it. Cycles are those of a warp alone by control words,
-as copy_paths.py has them, where every load hits L1.
+L1, and of each that spills beside copies by a function, which may drive it out: cycles of a turn, and its accesses in
+order as cycle, kind and word of the frame, of loads also the cycle in which the first instruction waits for them. Kinds:
+s stores, l loads, u loads for the last time before the word is stored again (LDL.LU), c calls of the function. Of what
+runs in every turn, as spill_places.py has it, and of calls all. Cycles are those of a warp alone by control words, as
+copy_paths.py has them, where every load hits L1 and calls take none.
 """
 import pathlib
 import re
@@ -21,6 +22,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import copy_paths  # noqa: E402
 
 FRAME_WORDS = 60  # 256 threads of it are 60 KiB
+COPY = re.compile(r"CALL.*copy_general")
 SLOT = re.compile(r"\[R1(?:\+0x([0-9a-f]+))?\]")
 LATENCIES = copy_paths.LATENCIES | dict.fromkeys(("LDL", "LDS", "LDSM", "SHFL"), copy_paths.LATENCIES["LD"])
 
@@ -49,13 +51,20 @@ def clock(names, controls):
 
 
 def trace(kernel, head, latch):
-    """Cycles of a turn and its (cycle, kind, word, cycle waited for)."""
+    """Cycles of a turn and its (cycle, kind, word, cycle waited for); calls come before the block that always follows."""
     always = [block for block in range(head, latch + 1) if spill_places.runs_in_turn(kernel, {block}, head, latch)]
     texts = kernel.texts(always)
     names = [spill_places.parts(text) for text in texts]
     controls = [kernel.controls[i] for block in always for i in range(kernel.blocks[block][0], kernel.blocks[block][1] + 1)]
     issues, waited, cycles = clock([name[0] for name in names], controls)
+    begins, first = {}, 0
+    for block in always:
+        begins[block], first = first, first + len(kernel.texts([block]))
     accesses = []
+    for block in range(head, latch + 1):
+        calls = sum(COPY.search(text) is not None for text in kernel.texts([block]))
+        after = min((b for b in always if b >= block), default=latch)
+        accesses += [(round(issues[begins[after]]), "c", 0, None)] * calls
     for at, (text, name) in enumerate(zip(texts, names)):
         if text.startswith("@") or name[0] not in (spill_places.STORE, spill_places.LOAD):
             continue
@@ -63,25 +72,29 @@ def trace(kernel, head, latch):
         first = int(SLOT.search(text)[1] or "0", 16) // 4
         until = None if kind == "s" else round(waited[at])
         accesses += [(round(issues[at]), kind, first + i, until) for i in range(spill_places.spilled(text, name[0]))]
-    return round(cycles), accesses
+    return round(cycles), sorted(accesses, key=lambda access: access[0])
 
 
 def shown(at, kind, word, until):
-    return f"{at}{kind}{word}" + ("" if until is None else f":{until}")
+    return f"{at}{kind}" + ("" if kind == "c" else f"{word}") + ("" if until is None else f":{until}")
 
 
 def main():
     args = read_arguments(__doc__)
-    print("arch,plan,loop,cycles,accesses")
+    print("arch,tile,kind,plan,loop,cycles,accesses")
     for path in args.files:
         arch = re.search(r"sm_(\d+)", path)[1]
         for name, kernel in spill_places.kernels(args.nvdisasm, path):
             loops = kernel.key_loops()
             traces = [trace(kernel, *loop) for loop in loops]
-            if max((word for _, accesses in traces for *_, word, _ in accesses), default=0) < FRAME_WORDS:
+            accessed = [access for _, accesses in traces for access in accesses]
+            kinds = {kind for _, kind, *_ in accessed}
+            if max((word for *_, word, _ in accessed), default=0) < FRAME_WORDS and not {"c", "l"} <= kinds:
                 continue
+            tile, of_kind = (re.search(rf"Sm80{what}E(\d)", name) for what in ("Tile", "Kind"))
+            place = (tile[1], of_kind[1]) if tile and of_kind else (2, 0)  # ablations are of the tile of 128 columns
             for loop, (cycles, accesses) in zip(("masked", "whole")[-len(loops):], traces):
-                print(arch, plan_of(name), loop, cycles, " ".join(shown(*x) for x in accesses), sep=",")
+                print(arch, *place, plan_of(name), loop, cycles, " ".join(shown(*x) for x in accesses), sep=",")
 
 
 if __name__ == "__main__":

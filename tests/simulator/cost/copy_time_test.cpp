@@ -92,18 +92,6 @@ Case paged() {
   return c;
 }
 
-// Two CTAs of headdim 128: K and V of a key tile are 760 lines with 8 bytes a copy, of which L1 holds 480.
-TEST(CopyTime, NarrowCopiesDriveArgumentsOutOfL1) {
-  const DeviceSpec device = load_device("h200");
-  const double missing = missing_arguments(copying(8), device, 2);
-  std::printf("%.3f of the calls\n", missing);
-  EXPECT_GT(missing, 0.05);
-  EXPECT_LT(missing, 0.25);
-  EXPECT_EQ(missing_arguments(copying(8), device, 1), 0);   // 380 lines in 1240
-  EXPECT_EQ(missing_arguments(copying(16), device, 2), 0);  // which pass L1 by
-  EXPECT_EQ(missing_arguments(fa2_plan(paged().problem, 232448), device, 2), 0);
-}
-
 TEST(CopyTime, PlainAndBulkCopiesTakeNone) {
   const DeviceSpec device = load_device("h200");
   EXPECT_EQ(copy_time(copying(16), device, Operand::k, false).cycles, 0);

@@ -14,6 +14,13 @@ namespace attest {
 struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
   std::vector<double> cycles_per_key_tile;
+  /// The same where the CTAs of an SM walk one head's keys together; empty: likewise.
+  std::vector<double> cycles_together;
+  /// Of a tile's copies the part that L1 has for a CTA that follows another one of its SM on the tile.
+  double l1_serves = 0;
+  bool in_step = false;  ///< CTAs of an SM, whose key tiles then vary alike
+  /// Then, that what L1 has let go of sets them apart: a CTA's waits vary as its other cycles do.
+  bool l1_lets_go = false;
   double waits_per_key_tile = 0;  // of these, in which warps do not stand in each other's way: they do not vary
   /// Cycles more where all of K and V come from DRAM, of kernels that wait for their loads one by one. Who follows
   /// finds them in L2, but for those that are under way to the one ahead: a head's CTAs go at the pace of its first.
@@ -56,6 +63,8 @@ struct TileWalk {
   double first_read_bytes = 0;      // each byte of Q, K, V that some CTA reads, once
   double sm_read_bytes = 0;         // what the tile loop asks for, rows in range only
   double bias_read_bytes = 0;       // of a bias, at the SM's side, beside these
+  double together = 0;              // of all key tiles, those of CTAs that walk them together with one of their SM
+  double l1_served = 0;             // of K's and V's bytes, what L1 had of them
   double partial_bytes = 0;         // O of all splits in fp32: written by the kernel, read by the one that combines
   double partial_lse_bytes = 0;     // and their LSE
   double partial_missed_bytes = 0;  // of both, what the second kernel reads from DRAM

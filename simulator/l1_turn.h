@@ -1,0 +1,25 @@
+// What L1 holds in a key tile of a kernel that copies by a function (copy_time.h).
+//
+// The function reads the kernel's arguments, which all warps of an SM share, through L1; the kernel stores and loads
+// what it spills there; and copies below 16 bytes pass through it, between two uses of either more lines than it has.
+// They find there what the SM's other CTA has brought where both walk one head together.
+#pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/simulator/device.h"
+#include "l1_cache.h"
+
+namespace attest {
+
+struct L1Turn {
+  double arguments = 0;  // of the calls' lines of arguments those that a warp waits for: gone, or still on their way
+  double loads = 0;      // of the words that are loaded those that miss
+  double waits = 0;      // cycles that a warp waits for these
+  double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds
+};
+
+/// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
+/// `ctas` share an SM, in step (keeps_in_step) or at any distance from each other; `together`: on one head's keys.
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, int ctas, bool together,
+               bool in_step);
+
+}  // namespace attest

@@ -1,0 +1,15 @@
+// How a plan's copies ask for lines of memory, and what it has to do with requests that merge (coalescer.h).
+//
+// SMs' requests merge where they are for the same part of a line. A line of which others ask for other parts at the
+// same time, be it further copies of the same rows or those of a neighbouring head, merges half as often; one whose
+// sectors are asked for by halves hardly ever (docs/results/h200-l2.md, merge_parts and alignment).
+#pragma once
+#include "address.h"
+#include "attest/plan/kernel_plan.h"
+
+namespace attest {
+
+/// The part of the requests for a tile of K or V that merge when they come in time, a mean over rows of `heads`.
+double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads);
+
+}  // namespace attest

@@ -1,0 +1,81 @@
+// What narrow copies leave in L1, against what a profiler counted of three calls (h200_stalls.csv).
+#include "l1_turn.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "attest/plan/catalog.h"
+#include "attest/plan/sm80_tiles.h"
+#include "attest/problem/file.h"
+#include "attest/simulator/report.h"
+#include "compiled_registers.h"
+#include "csv.h"
+
+namespace attest {
+namespace {
+
+KernelPlan copying(int bytes) {
+  KernelPlan plan = with_words_of(sm80_plan(Sm80Tile::d128), Sm80Kind::general);
+  plan.copy_bytes_q = plan.copy_bytes_k = plan.copy_bytes_v = bytes;
+  return plan;
+}
+
+// Two CTAs of headdim 128: K and V of a key tile are 760 lines with 8 bytes a copy, of which L1 holds 480.
+TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
+  const DeviceSpec h200 = load_device("h200");
+  for (const bool in_step : {false, true}) {
+    const double missing = l1_turn(copying(8), h200, {}, 2, false, in_step).arguments;
+    std::printf("%.3f of the calls\n", missing);
+    EXPECT_GT(missing, 0.05);
+    EXPECT_LT(missing, 0.4);
+    EXPECT_LT(l1_turn(copying(8), h200, {}, 1, false, in_step).arguments, 0.03);  // 380 lines in 1240
+    EXPECT_EQ(l1_turn(copying(16), h200, {}, 2, false, in_step).arguments, 0);    // which pass L1 by
+  }
+}
+
+TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
+  const DeviceSpec h200 = load_device("h200");
+  const L1Turn apart = l1_turn(copying(8), h200, {}, 2, false, true);
+  const L1Turn together = l1_turn(copying(8), h200, {}, 2, true, true);
+  EXPECT_EQ(apart.copies, 0);
+  EXPECT_GT(together.copies, 0.99);
+  EXPECT_LT(together.arguments, apart.arguments / 2);
+  const double at_any_distance = l1_turn(copying(8), h200, {}, 2, true, false).copies;
+  EXPECT_GT(at_any_distance, 0.5);
+  EXPECT_LT(at_any_distance, 0.95);
+}
+
+// Words that are spilled beside copies of 8 bytes miss more often than together and less than apart, and so do CTAs
+// that walk both ways; beside pages of 16-byte granules none misses.
+TEST(L1Turn, SpilledWordsMissAsCounted) {
+  const DeviceSpec h200 = load_device("h200");
+  std::ifstream in(ATTEST_MEASURED "/h200_stalls.csv");
+  int launches = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("#") || line.starts_with("mechanism,")) continue;
+    const std::vector<std::string> cells = csv_cells(line);
+    if (cells[1] != "sm80") continue;
+    const Case c = case_from_json_text(cells[2]);
+    const KernelPlan plan = plan_named("attest", c, h200);
+    const SpillTrace trace = compiled_traces(plan, "attest", c, h200).whole;
+    if (trace.accesses.empty() || c.problem.softcap > 0 || c.problem.alibi) continue;
+    const double missed = 1 - std::stod(cells[7]) / std::stod(cells[6]);
+    const L1Turn apart = l1_turn(plan, h200, trace, 2, false, true),
+                 together = l1_turn(plan, h200, trace, 2, true, true);
+    const SimulationReport r = simulate(c, plan, h200, "attest");
+    const double predicted = apart.loads + r.walk.together * (together.loads - apart.loads);
+    std::printf("headdim %ld, %d bytes: %.3f of %.3f; apart %.3f, together %.3f; waits %.0f, %.0f\n",
+                static_cast<long>(c.problem.headdim), plan.copy_bytes(Operand::k), predicted, missed, apart.loads,
+                together.loads, apart.waits, together.waits);
+    EXPECT_NEAR(predicted, missed, 0.2);
+    EXPECT_EQ(apart.loads > 0, plan.copy_bytes(Operand::k) < 16);
+    ++launches;
+  }
+  EXPECT_EQ(launches, 3);
+}
+
+}  // namespace
+}  // namespace attest

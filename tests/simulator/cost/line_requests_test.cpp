@@ -1,0 +1,84 @@
+// Which part of the requests for a tile may merge, against calls whose rows lie otherwise in lines (alignment.csv).
+#include "line_requests.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "attest/plan/catalog.h"
+#include "attest/problem/file.h"
+#include "attest/simulator/report.h"
+#include "grid.h"
+#include "measured_rows.h"
+
+namespace attest {
+namespace {
+
+double part_of(const Case& c) {
+  const KernelPlan plan = plan_named("attest", c, load_device("h200"));
+  const Grid grid(c, plan);
+  return merging_part(plan, Operand::k, grid.k, c.problem.nheads_k);
+}
+
+Case of(int headdim, std::string layout = "bshd", int base_offset = 0) {
+  return case_from_json_text(
+      R"({"schema":"attest/case/1","batch":2,"nheads":16,"seqlen_q":2048,"seqlen_k":2048,"headdim":)" +
+      std::to_string(headdim) + R"(,"dtype":"bf16","layout":")" + layout + R"(","base_offset":)" +
+      std::to_string(base_offset) + "}");
+}
+
+TEST(LineRequests, LinesThatAreAskedForInPartsMergeHalfAsOften) {
+  EXPECT_EQ(part_of(of(128)), 1);
+  EXPECT_EQ(part_of(of(64)), 1);
+  EXPECT_EQ(part_of(of(64, "bshd", 64)), 1);
+  EXPECT_EQ(part_of(of(64, "bshd", 16)), 0.5);       // two lines, each a neighbouring head's too
+  EXPECT_EQ(part_of(of(64, "bshd", 8)), 0);          // sectors by halves
+  EXPECT_EQ(part_of(of(32)), 0.5);                   // two heads a line
+  EXPECT_EQ(part_of(of(32, "bshd,row_gap=32")), 1);  // one, and a gap
+  EXPECT_EQ(part_of(of(192)), 1);                    // panels of a line
+  EXPECT_NEAR(part_of(of(160)), 0.7, 1e-9);          // every second head's panels are in two lines each
+  EXPECT_EQ(part_of(of(72)), 0.25);                  // every second head's sectors by halves
+  EXPECT_NEAR(part_of(of(120, "bshd,row_gap=8")), (128 + 0.5 * 112) / 240, 1e-9);  // the last sector is a half
+  EXPECT_GT(part_of(of(100)), 0.5);                                                // through L1: only what heads share
+  EXPECT_LT(part_of(of(100)), 0.9);
+}
+
+// A gap of 8 bytes is in one sector, of which O fills the rest; one of a sector where rows begin with sectors in none.
+TEST(LineRequests, GapsLeaveSectorsOfOInPart) {
+  const auto unfilled = [](const char* layout) {
+    const Case c = of(128, layout);
+    return Grid(c, plan_named("attest", c, load_device("h200"))).unfilled_bytes() / (2.0 * 16 * 2048);
+  };
+  EXPECT_EQ(unfilled("bshd"), 0);
+  EXPECT_EQ(unfilled("bshd,row_gap=4"), 32);
+  EXPECT_EQ(unfilled("bshd,row_gap=16"), 0);
+  EXPECT_EQ(unfilled("bshd,row_gap=20"), 1.5 * 32);  // two where its begin and end are within sectors
+}
+
+// Beside the same headdim's rows that begin with lines: what merges of the one over what merges of the other.
+TEST(LineRequests, AlignmentDecidesHowMuchMerges) {
+  std::map<std::string, double> aligned;
+  double sum = 0;
+  int rows = 0;
+  for (const bool reference : {true, false})
+    for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/alignment.csv")) {
+      const int headdim = std::stoi(row.at("headdim"));
+      const double merged = 1 - std::stod(row.at("l2_read_bytes")) / std::stod(row.at("sm_read_bytes"));
+      const double part = part_of(of(headdim, row.at("layout"), std::stoi(row.at("base_offset"))));
+      const std::string alike = row.at("headdim") + "," + row.at("seqlen_k");
+      if (reference && part == 1 && row.at("layout") != "bhsd") aligned[alike] = merged;
+      if (reference || part == 1 || !aligned.contains(alike)) continue;
+      std::printf("%-8s %-16s %s: %.2f of %.2f\n", alike.c_str(), row.at("layout").c_str(),
+                  row.at("base_offset").c_str(), part, merged / aligned[alike]);
+      EXPECT_NEAR(part, merged / aligned[alike], 0.5);
+      sum += part - merged / aligned[alike], ++rows;
+    }
+  std::printf("%d rows, %+.3f on average\n", rows, sum / rows);
+  EXPECT_GE(rows, 14);
+  EXPECT_LT(std::abs(sum / rows), 0.15);
+}
+
+}  // namespace
+}  // namespace attest

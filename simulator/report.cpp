@@ -226,7 +226,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.l1_lets_go = missing.arguments > 0;
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waits_per_key_tile = demand.waits;
-  options.dram_waits_per_key_tile = demand.loads * (device.dram_latency_cycles - device.l2_latency_cycles);
+  options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   options.shared_words = shared_words(spilling, plan_name, c, device);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);

@@ -116,6 +116,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     const double bytes = plan.tile_bytes(x);
     d.issue += unlisted_instructions * 3 * bytes / plan.num_warps / 512;
     d.waits += device.l2_latency_cycles + bytes / l2_bytes_per_clock(device);
+    ++d.loads;
   }
   d.issue += score_code.instructions + masked * mask_code.instructions;
   d.waits += waits_of(score_code) + masked * waits_of(mask_code);

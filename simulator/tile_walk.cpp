@@ -49,13 +49,13 @@ class Walk {
   std::int64_t next_task(Slot& slot);
   void follow();
   void record(const TimelineEvent& event);
-  double noise() {  // uniform with a standard deviation of 1
+  double random() {  // in [0, 1)
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
-    return uniform(state_);
+    return in_unit(state_);
   }
-  static double uniform(std::uint64_t bits) {
-    return 3.4641016151377544 * (static_cast<double>(bits >> 11) * 0x1p-53 - 0.5);
-  }
+  double noise() { return deviate(random()); }
+  static double in_unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+  static double deviate(double u) { return 3.4641016151377544 * (u - 0.5); }  // uniform, with a deviation of 1
 
   const Grid grid_;
   const Schedule schedule_;
@@ -133,7 +133,7 @@ double Walk::varied(Slot& slot, double deviation, double within_sm) {
   const std::uint64_t of_sm = mix(static_cast<std::uint64_t>(slot.sm) << 32 | static_cast<std::uint64_t>(slot.steps++));
   const double before = slot.ahead;
   slot.ahead = within_sm * noise();
-  return deviation * uniform(of_sm) + slot.ahead - before;
+  return deviation * deviate(in_unit(of_sm)) + slot.ahead - before;
 }
 
 /// All that was counted, but not what L2 holds.
@@ -194,7 +194,8 @@ void Walk::simulate() {
     const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
     double read = 0;           // by DRAM, from now
-    double* passed = nullptr;  // of the last tile, where CTAs wait for its loads
+    double varies = 0;         // once its loads are there
+    double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
     if (slot.fresh) {
       slot.fresh = false;
       traffic_.begin(slot, now);
@@ -213,13 +214,19 @@ void Walk::simulate() {
       const std::vector<double>& of_sharing =
           together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
       const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] / relative_speed(number, sharing);
-      const double varies = deviation * std::sqrt(tiles);
-      cycles = each * tiles +
-               varied(slot, varies * (each - options_.waits_per_key_tile),
-                      varies * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile))) +
-               options_.dram_waits_per_key_tile * from_dram;
+      const double of_tiles = deviation * std::sqrt(tiles);
+      varies = varied(slot, of_tiles * (each - options_.waits_per_key_tile),
+                      of_tiles * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile)));
+      cycles = each * tiles;
       if (from_dram > 0) read = until_read(from_dram, now);
-      if (options_.dram_waits_per_key_tile > 0) passed = &slot.lines->tile(tile).passed;
+      if (options_.waited_loads > 0) {
+        loaded = &slot.lines->tile(tile).loaded;
+        // Half of a tile's work stands before the first load of K, half before V's; those behind find CTAs in step.
+        const double since_loads = random() * options_.waited_loads < 2 ? std::sqrt(0.5) : 0;
+        cycles += options_.waited_loads * from_dram * (device_.dram_latency_cycles - device_.l2_latency_cycles) +
+                  (1 - since_loads) * varies;
+        varies *= since_loads;
+      }
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
@@ -235,11 +242,12 @@ void Walk::simulate() {
         steady_tiles_ = static_cast<double>(traffic_.count().key_tiles) - in_flight;
       }
     }
-    cycles = std::max(cycles / device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)], read);
-    if (passed != nullptr) {
-      cycles = std::max(cycles, *passed - now);
-      *passed = std::max(*passed, now + cycles);
+    const double clock = device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
+    if (loaded != nullptr) {
+      cycles = std::max(cycles, (*loaded - now) * clock);
+      *loaded = now + cycles / clock;
     }
+    cycles = std::max((cycles + varies) / clock, read);
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

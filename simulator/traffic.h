@@ -21,7 +21,7 @@ struct TileLine {
 struct TileLines {
   std::vector<TileLine> k, v;
   Coalescer::Tile asked;  // no requests: not read yet
-  double passed = 0;      // when the CTA was done with it that had it from DRAM
+  double loaded = 0;      // when the last CTA that waits for its loads had them
 };
 
 /// All key tiles of one key head. Of the longest heads a walk visits few, so they are made in blocks, where it comes;
@@ -37,7 +37,7 @@ class HeadLines {
   }
   void forget_asked() {
     for (std::vector<TileLines>& block : blocks_)
-      for (TileLines& tile : block) tile.asked = {}, tile.passed = 0;
+      for (TileLines& tile : block) tile.asked = {}, tile.loaded = 0;
   }
 
  private:

@@ -149,14 +149,15 @@ TEST(TileWalk, CtasOfAHeadGoAtThePaceOfTheFirstThatWaitsForDram) {
   const Case c = case_of(1, 1, 1, 2048, 128);
   TileWalkOptions options = times();
   options.noise = 0;
-  const auto cycles = [&](double more, bool warm) {
-    options.dram_waits_per_key_tile = more;
+  const auto cycles = [&](double loads, bool warm) {
+    options.waited_loads = loads;
     options.warm = warm;
     return walk_tiles(c, plan_for(c), device, 2, options);
   };
-  const TileWalk plain = cycles(0, false), waiting = cycles(1000, false), warm = cycles(1000, true);
+  const TileWalk plain = cycles(0, false), waiting = cycles(2, false), warm = cycles(2, true);
   const double tiles = static_cast<double>(waiting.key_tiles) / static_cast<double>(waiting.ctas);
-  EXPECT_NEAR(waiting.cycles - plain.cycles, 1000 * tiles, 1e-6 * plain.cycles);
+  const double each = 2 * (device.dram_latency_cycles - device.l2_latency_cycles);
+  EXPECT_NEAR(waiting.cycles - plain.cycles, each * tiles, 1e-6 * plain.cycles);
   EXPECT_NEAR(warm.cycles, plain.cycles, 1e-6 * plain.cycles);
   EXPECT_LE(waiting.l2_read_bytes, 1.001 * plain.l2_read_bytes);  // in step, they merge as well as before
 }

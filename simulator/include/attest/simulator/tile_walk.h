@@ -22,9 +22,9 @@ struct TileWalkOptions {
   /// Then, that what L1 has let go of sets them apart: a CTA's waits vary as its other cycles do.
   bool l1_lets_go = false;
   double waits_per_key_tile = 0;  // of these, in which warps do not stand in each other's way: they do not vary
-  /// Cycles more where all of K and V come from DRAM, of kernels that wait for their loads one by one. Who follows
-  /// finds them in L2, but for those that are under way to the one ahead: a head's CTAs go at the pace of its first.
-  double dram_waits_per_key_tile = 0;
+  /// Loads of K and V that a warp waits for, one behind another: for DRAM where they come from there. Who follows finds
+  /// them in L2, but for those that are under way to the one ahead: a head's CTAs go at the pace of its first.
+  double waited_loads = 0;
   double cycles_per_cta = 0;
   /// How much a key tile's time varies, in the device's deviation of a step.
   double noise = 1;

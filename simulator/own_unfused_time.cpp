@@ -3,10 +3,13 @@
 // share an SM is step_time's network.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/step_time.h"
+#include "noise.h"
 #include "own_unfused_code.h"
+#include "shared_waits.h"
 #include "unfused_time.h"
 
 namespace attest {
@@ -14,27 +17,39 @@ namespace {
 
 constexpr double depth_of_step = 32, keys_of_turn = 256, warps = 8;
 constexpr double fma_of_instruction = 16 * 8 * 16;
-constexpr double turn_bytes = 16 * 32 * warps;  // that a CTA waits for at once
+// Of a turn a warp waits for 512 bytes; from DRAM longer or shorter by this (waits in docs/results/h200-sm.md)
+constexpr double turn_bytes = 16 * 32, dram_deviation = 178;
 
-/// `n` CTAs of 8 warps that each do `part` and beside it `tensor` and `exp` and `smem` cycles.
-void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const WarpCode& part, StepDemand d,
-                 const DeviceSpec& device) {
-  if (ctas == 0) return finish(kernel, {}, 0, device);
-  const auto sms = static_cast<double>(device.num_sms), schedulers = static_cast<double>(device.warp_schedulers_per_sm);
-  d.issue = part.instructions;
-  d.alu = part.alu * device.alu_instruction_cycles;
-  d.fma = part.fma * 32 * schedulers / device.fp32_fma_per_clock;
-  const double of_dram = kernel.l2_read_bytes == 0 ? 0 : std::min(1.0, kernel.dram_read_bytes / kernel.l2_read_bytes);
-  d.waits = std::max(0.0, part.cycles - part.instructions) +
-            part.waits * (device.l2_latency_cycles + of_dram * device.dram_latency_cycles +
-                          turn_bytes / l2_bytes_per_clock(device));
+/// What a warp asks of the pipes for `code`, and how long it takes alone, besides `d`.
+StepDemand with_code(StepDemand d, const WarpCode& code, const DeviceSpec& device) {
+  d.issue = code.instructions;
+  d.alu = code.alu * device.alu_instruction_cycles;
+  d.fma = code.fma * 32 * static_cast<double>(device.warp_schedulers_per_sm) / device.fp32_fma_per_clock;
+  d.waits = std::max(0.0, code.cycles - code.instructions);
+  return d;
+}
+
+/// Cycles of `n` CTAs on an SM, whose warps wait for loads for so long.
+double cycles_beside(StepDemand d, double loads, int n, const DeviceSpec& device) {
   KernelPlan plan;
   plan.num_warps = static_cast<int>(warps);
+  d.waits += loads;
+  return cycles_per_key_tile(d, plan, device, n);
+}
+
+/// What a warp waits for a turn that is in L2.
+double turn_from_l2(const DeviceSpec& device) {
+  return device.l2_latency_cycles + turn_bytes / l2_bytes_per_clock(device);
+}
+
+/// Of `ctas` that need `d`, where `n` of an SM take cycles_of(n).
+void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const StepDemand& d,
+                 const std::function<double(int)>& cycles_of, const DeviceSpec& device) {
+  if (ctas == 0) return finish(kernel, {}, 0, device);
+  const auto sms = static_cast<double>(device.num_sms), schedulers = static_cast<double>(device.warp_schedulers_per_sm);
   const double of_sm = std::ceil(ctas / sms), together = std::min<double>(ctas_per_sm, of_sm);
   const double turns = std::floor(of_sm / together), last = of_sm - turns * together;
-  const auto turn = [&](double n) {
-    return n == 0 ? 0 : device.cta_launch_cycles + cycles_per_key_tile(d, plan, device, static_cast<int>(n));
-  };
+  const auto turn = [&](double n) { return n == 0 ? 0 : device.cta_launch_cycles + cycles_of(static_cast<int>(n)); };
   const double moved = (kernel.dram_read_bytes + kernel.dram_write_bytes) / dram_bytes_per_clock(device);
   const double cycles = device.kernel_launch_cycles + std::max(turns * turn(together) + turn(last), moved);
   const double of_scheduler = ctas * warps / sms / schedulers;
@@ -65,9 +80,37 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
   // loads leave an SM behind what it stores: sums, which go to local memory, and results
   const double stored = g.tiles == 0 ? 0 : (kernel.local_bytes + kernel.result_bytes) / (g.tiles * warps);
   d.l2_waited = l2_busy_bytes(0, stored, device) / l2_bytes_per_clock(device);
+  d.barriers = 2;
   kernel.l2_read_bytes += g.l2_read_bytes;
+
   const OwnProductCode& code = scores ? own_scores_code : own_output_code;
-  time_kernel(kernel, g.tiles, ctas_per_sm, code.once() + steps * code.slice(), d, device);
+  const WarpCode all = code.once() + steps * code.slice();
+  d = with_code(d, all, device);
+  const auto cycles_of = [&](int n) {
+    SharedTurns turns;
+    turns.ctas = static_cast<std::int64_t>(g.tiles), turns.slots = n * device.num_sms;
+    turns.across = static_cast<std::int64_t>(g.across), turns.down = static_cast<std::int64_t>(g.down);
+    turns.slices = static_cast<std::int64_t>(steps);
+    // what S left in L2 its own kernel finds there; who shares K or V reads it first
+    turns.a_in_dram = kernel.dram_read_bytes >= kernel.operand_bytes, turns.b_in_dram = true;
+    turns.l2 = turn_from_l2(device), turns.dram = device.dram_latency_cycles;
+    turns.dram_deviation = dram_deviation, turns.slice_deviation = device.step_deviation_mma_sync;
+    const double sums = code.once().waits * turn_from_l2(device);
+    double turn = turns.l2, cycles = 0;
+    for (int round = 0; round < 4; ++round) {
+      // a CTA's warps meet behind a slice's turns and wait for the one whose DRAM took longest
+      const double from_dram = code.slice().waits * (turn - turns.l2) / turns.dram;
+      const double slowest = largest_of(static_cast<int>(warps)) * turns.dram_deviation * std::sqrt(from_dram);
+      const double loads = sums + steps * (code.slice().waits * turn + slowest);
+      cycles = cycles_beside(d, loads, n, device);
+      const double scale = (cycles - loads) / all.cycles;  // beside other warps
+      turns.begin = scale * code.start.cycles, turns.slice = scale * code.slice().cycles + slowest;
+      turns.end = scale * (code.once().cycles - code.start.cycles) + sums;
+      turn = wait_of_turn(turns);
+    }
+    return cycles;
+  };
+  time_kernel(kernel, g.tiles, ctas_per_sm, d, cycles_of, device);
 }
 
 void time_own_softmax(UnfusedKernel& kernel, const Problem& p, int rows_per_sm, const DeviceSpec& device) {
@@ -81,8 +124,13 @@ void time_own_softmax(UnfusedKernel& kernel, const Problem& p, int rows_per_sm, 
   StepDemand d;
   d.exp = turns * keys_of_turn / (device.exp_per_clock / static_cast<double>(device.warp_schedulers_per_sm));
   kernel.l2_read_bytes = 2 * kernel.operand_bytes;
-  time_kernel(kernel, std::ceil(rows / warps), rows_per_sm / static_cast<int>(warps),
-              own_softmax_code.once() + turns * own_softmax_code.keys(), d, device);
+  const WarpCode code = own_softmax_code.once() + turns * own_softmax_code.keys();
+  d = with_code(d, code, device);
+  const double of_dram = kernel.l2_read_bytes == 0 ? 0 : std::min(1.0, kernel.dram_read_bytes / kernel.l2_read_bytes);
+  const double loads = code.waits * (turn_from_l2(device) + of_dram * device.dram_latency_cycles);
+  time_kernel(
+      kernel, std::ceil(rows / warps), rows_per_sm / static_cast<int>(warps), d,
+      [&](int n) { return cycles_beside(d, loads, n, device); }, device);
 }
 
 }  // namespace attest

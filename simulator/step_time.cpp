@@ -6,6 +6,7 @@
 
 #include "copy_time.h"
 #include "kernel_code.h"
+#include "noise.h"
 #include "queueing_network.h"
 #include "turns_time.h"
 
@@ -76,6 +77,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   // a word that a warp stores or loads of its local memory is 128 bytes on the same path
   const double spilled = 2.0 * spill_words * 128 / device.smem_bytes_per_clock;
   d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk)) + spilled;
+  d.copies = smem_cycles(of_kind(SharedAccess::Kind::fill_async) + of_kind(SharedAccess::Kind::fill_sync));
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled
   const double rescaled = plan.lazy_rescale ? 0 : outputs, fp32 = elements * 3 + rescaled;
@@ -110,6 +112,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     d.issue += copies.instructions;
     d.waits += copies.cycles - copies.instructions;
     d.loads += copies.loads;
+    if (copies.cycles > 0) d.copies = 0;  // a granule at a time, at which warps do not meet
     if (plan.copy_kind != CopyKind::synchronous) continue;
     // through registers: a load before each store, for a row past the end two zeros of 8 bytes, and the stores wait
     // for the tile
@@ -176,17 +179,6 @@ double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const D
 
 namespace {
 
-/// Of n normal variates, by how many deviations the largest exceeds their mean.
-double largest_of(int n) {
-  constexpr double step = 1.0 / 64, end = 8;
-  double sum = 0;
-  for (double x = step / 2; x < end; x += step) {
-    const double above = std::erfc(x / std::sqrt(2.0)) / 2;
-    sum += step * (1 - std::pow(1 - above, n) - std::pow(above, n));
-  }
-  return sum;
-}
-
 double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
@@ -199,7 +191,8 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
   // exponentials have others among them; comparisons stand among others too, and bind only by their number. Where
   // mma.sync does not fill the tensor pipe its scheduler issues nothing else meanwhile (beside_mma in
   // docs/results/h200-sm.md). What issues goes on from instruction to instruction; a load or an exponential takes a
-  // fixed time, and others stand before the next.
+  // fixed time, and others stand before the next. Behind a barrier a CTA's warps copy together, and what each loads
+  // then stands behind all that they copy.
   const bool holds = device.mma_sync_fma_per_clock_16bit < device.wgmma_fma_per_clock_16bit;
   const double held = holds ? d.tensor : d.products;
   const double of_exp = d.exp * (1 - 1 / std::max(1.0, exp_cycles(device))) - d.among_exp;
@@ -208,7 +201,7 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
                                {d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)))},
                                {std::max(0.0, of_exp), true}},
                        .shared = {{d.smem, true}, {d.l2_waited}},
-                       .wait = d.waits};
+                       .wait = d.waits + (plan.num_warps - 1) * d.copies};
   double cycle = cycle_of_network(demand, warps);
   // Who meets at a barrier waits for the slowest, while warps of other CTAs go on.
   const double slowest = largest_of(plan.num_warps) * std::sqrt(d.barriers) * device.step_deviation_mma_sync;

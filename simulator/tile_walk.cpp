@@ -8,6 +8,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
+#include "noise.h"
 #include "traffic.h"
 
 namespace attest {
@@ -49,13 +50,6 @@ class Walk {
   std::int64_t next_task(Slot& slot);
   void follow();
   void record(const TimelineEvent& event);
-  double random() {  // in [0, 1)
-    state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
-    return in_unit(state_);
-  }
-  double noise() { return deviate(random()); }
-  static double in_unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
-  static double deviate(double u) { return 3.4641016151377544 * (u - 0.5); }  // uniform, with a deviation of 1
 
   const Grid grid_;
   const Schedule schedule_;
@@ -65,7 +59,7 @@ class Walk {
   const Resolution resolution_;
   std::vector<Slot> slots_;
   Traffic traffic_;
-  std::uint64_t state_ = 1;
+  Noise noise_;
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
@@ -129,10 +123,10 @@ bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile) const {
 /// What a key tile takes more or less than on average. CTAs in step vary with their SM, and one is ahead of the other
 /// by no more than a key tile varies, however far they walk.
 double Walk::varied(Slot& slot, double deviation, double within_sm) {
-  if (!options_.in_step) return deviation * noise();
+  if (!options_.in_step) return deviation * noise_();
   const std::uint64_t of_sm = mix(static_cast<std::uint64_t>(slot.sm) << 32 | static_cast<std::uint64_t>(slot.steps++));
   const double before = slot.ahead;
-  slot.ahead = within_sm * noise();
+  slot.ahead = within_sm * noise_();
   return deviation * deviate(in_unit(of_sm)) + slot.ahead - before;
 }
 
@@ -141,7 +135,7 @@ void Walk::forget() {
   traffic_.call_again();
   slots_.clear();
   timeline_.clear();
-  state_ = 1;
+  noise_ = {};
   next_task_ = begun_ = 0;
   busy_ = end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   in_step_ = {};
@@ -222,7 +216,7 @@ void Walk::simulate() {
       if (options_.waited_loads > 0) {
         loaded = &slot.lines->tile(tile).loaded;
         // Half of a tile's work stands before the first load of K, half before V's; those behind find CTAs in step.
-        const double since_loads = random() * options_.waited_loads < 2 ? std::sqrt(0.5) : 0;
+        const double since_loads = noise_.in_unit() * options_.waited_loads < 2 ? std::sqrt(0.5) : 0;
         cycles += options_.waited_loads * from_dram * (device_.dram_latency_cycles - device_.l2_latency_cycles) +
                   (1 - since_loads) * varies;
         varies *= since_loads;

@@ -66,6 +66,9 @@ struct Spread {
   double cycles_of(double bytes) const { return idle * bytes / bytes_per_clock; }
 };
 
+/// Heads that share keys.
+double of_key_head(const Problem& p) { return static_cast<double>(p.nheads) / static_cast<double>(p.nheads_k); }
+
 /// Until a kernel's first operands are there.
 double cycles_before(const DeviceSpec& d) {
   return d.kernel_launch_cycles + d.cta_launch_cycles + d.dram_latency_cycles + d.l2_latency_cycles;
@@ -91,6 +94,7 @@ ProductGrid scores_grid(const Problem& p, const DeviceSpec& device, const Unfuse
     const auto heads = static_cast<double>(n.entries * p.nheads), q = static_cast<double>(n.queries),
                k = static_cast<double>(n.keys);
     const double down = std::ceil(q / g.rows), across = std::ceil(k / g.columns);
+    g.across = std::max(g.across, across), g.down = std::max(g.down, down * of_key_head(p));
     g.tiles += heads * down * across;
     g.l2_read_bytes += heads * depth * (q * std::ceil(across / sharing(device, kernels)) + k * down);
     g.filled_bytes += heads * depth * (q * across + k * down);
@@ -109,6 +113,7 @@ ProductGrid output_grid(const Problem& p, const DeviceSpec& device, const Unfuse
     const auto heads = static_cast<double>(n.entries * p.nheads), q = static_cast<double>(n.queries),
                k = static_cast<double>(n.keys);
     const double down = std::ceil(q / g.rows);
+    g.across = across, g.down = std::max(g.down, down * of_key_head(p));
     g.tiles += heads * down * across;
     g.l2_read_bytes += heads * k * bytes * (q * across + width * std::ceil(down / sharing(device, kernels)));
     g.filled_bytes += heads * k * bytes * (q * across + width * down);

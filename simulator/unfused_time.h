@@ -5,9 +5,11 @@
 
 namespace attest {
 
-/// Tiles of a product's result over all heads, what their CTAs ask of L2, put into shared memory and multiply.
+/// Tiles of a product's result over all heads, what their CTAs ask of L2, put into shared memory and multiply. The
+/// tiles of `across` CTAs that follow each other lie beside each other, and as many times `down` share keys.
 struct ProductGrid {
   double tiles = 0, rows = 0, columns = 0;  // rows: queries
+  double across = 0, down = 0;
   double l2_read_bytes = 0, filled_bytes = 0, fmas = 0;
 };
 ProductGrid scores_grid(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels);

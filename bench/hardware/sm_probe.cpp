@@ -11,8 +11,10 @@
 #include "attest/hardware/pipes.h"
 #include "copies.h"
 #include "drift.h"
+#include "in_step.h"
 #include "local.h"
 #include "step.h"
+#include "waits.h"
 
 namespace {
 
@@ -101,6 +103,8 @@ const Experiment experiments[] = {
     {"local",
      "order,bytes,words,warps,ctas_an_sm,sms,smem_kib,set_aside,turns,lag,in_step,beside,lines_a_word,row_bytes,cycles",
      measure_local},
+    {"waits", "row_bytes,ctas,share,slices,between,around,source,turn,deviation,longest", measure_waits},
+    {"in_step", "stride,copies,warps,cycles", measure_in_step},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };
 

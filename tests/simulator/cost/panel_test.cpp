@@ -56,10 +56,10 @@ constexpr double any = 1e9;
 
 // At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
-    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 0.2, 0.2, 1},   {"l2_read_bytes", 5, any, 0.993},
-    {"spill_load_bytes", 10, 10, 0.993}, {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.987},
-    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.022},
+    {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},    {"sm_read_bytes", 0.2, 0.2, 1},
+    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 0.2, 0.2, 1},  {"l2_read_bytes", 5, any, 0.993},
+    {"spill_load_bytes", 10, 10, 0.993}, {"dram_read_bytes", 2, 6, 0.996},    {"cycles", 6, 12, 1.004},
+    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.02},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -89,16 +89,15 @@ constexpr Beyond beyond[] = {
     {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 0.2, 0.5, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 5.7, 17.0, "how far CTAs drift that wait for copies"},
-    {"long", "dram_read_bytes", 2.1, 4.1, "65,536 keys of two heads: L2 lets go of more"},
-    {"forced spill", "dram_read_bytes", 11.3, 37.9,
+    {"long", "dram_read_bytes", 2.0, 4.0, "65,536 keys of two heads: L2 lets go of more"},
+    {"forced spill", "dram_read_bytes", 11.4, 37.9,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "dram_write_bytes", 17.2, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
-    {"headdim", "cycles", 6.2, 14.7,
-     "72 and 120: a CTA's warps load together after each barrier; copies by a function 0.85"},
+    {"headdim", "dram_write_bytes", 17.4, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"headdim", "cycles", 4.4, 14.7, called},
     {"paged", "cycles", 6.5, 12.1, called},
-    {"forced spill", "cycles", 4.3, 13.0, "512 keys: warps wait for 0.42 of what is sampled at loads that miss"},
-    {"unfused", "cycles", 11.1, 18.1, "barriers, and copies of A that take longer than L2 does"},
+    {"layout", "cycles", 6.4, 10.4, called},
+    {"unfused", "cycles", 6.1, 7.8, "loads of shared memory by generic addresses, which no benchmark has"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -170,7 +169,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   EXPECT_EQ(large, 3);
 }
 
-// Softmax takes what its instructions say; products a fifth more.
+// Softmax takes what its instructions say, products a tenth more.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
   int launches = 0;
@@ -186,7 +185,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
                        100 * counted;
       std::printf("%-15s %9.0f of %9.0f cycles, %.3f, bound by %s; tensor pipe %6.0f of %6.0f\n",
                   std::string(step.name).c_str(), step.cycles, counted, ratio, step.bound.c_str(), tensor, active);
-      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.816, active == 0 ? 0.055 : 0.08) << step.name << command_line(call.c);
+      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.894, active == 0 ? 0.055 : 0.07) << step.name << command_line(call.c);
       EXPECT_NEAR(tensor, active, 0.06 * active + 1) << step.name << command_line(call.c);
       ++launches;
     }

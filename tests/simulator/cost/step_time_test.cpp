@@ -153,27 +153,6 @@ TEST(StepTime, ExponentialsHaveOthersAmongThem) {
   EXPECT_NEAR(cycles_per_key_tile(demand, warps(1), device, 1), 400 + 200, 1e-9);
 }
 
-// The largest of two normal variates is 1 / sqrt(pi) above their mean, that of four 1.0294 (Teichroew 1956).
-TEST(StepTime, WarpsOfACtaWaitForTheSlowest) {
-  const DeviceSpec device = load_device("h200");
-  StepDemand demand{400, 300, 200, 0};
-  demand.waits = 500;
-  const auto longer = [&](int n, double barriers) {
-    StepDemand meeting = demand;
-    meeting.barriers = barriers;
-    const double cycle = cycles_per_key_tile(demand, warps(n), device, 1);
-    return (cycles_per_key_tile(meeting, warps(n), device, 1) - cycle) / (cycle - 500) / device.step_deviation_mma_sync;
-  };
-  EXPECT_NEAR(longer(1, 1), 0, 1e-9);
-  EXPECT_NEAR(longer(2, 1), 0.5642, 1e-3);
-  EXPECT_NEAR(longer(4, 1), 1.0294, 1e-3);
-  EXPECT_NEAR(longer(4, 2), 1.0294 * std::sqrt(2.0), 1e-3);  // which each have half of the variance
-  Counts counts;
-  counts.key_tiles = 2;
-  counts.barriers = 8;
-  EXPECT_EQ(step_demand(warps(4), device, counts, 0).barriers, 1);
-}
-
 TEST(StepTime, MoreCtasTakeLongerButLessThanOneAfterTheOther) {
   const DeviceSpec device = load_device("a100");
   const StepDemand demand{500, 200, 400, 100};

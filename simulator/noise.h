@@ -1,0 +1,36 @@
+// Numbers that look random and are the same on every machine, and what is known of random ones.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+namespace attest {
+
+/// Of bits at random: a number in [0, 1), and from it one with a mean of 0 and a standard deviation of 1.
+inline double in_unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+inline double deviate(double u) { return 3.4641016151377544 * (u - 0.5); }
+
+/// One such number after the other.
+class Noise {
+ public:
+  double in_unit() {
+    state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+    return attest::in_unit(state_);
+  }
+  double operator()() { return deviate(in_unit()); }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+/// Of n normal variates, by how many deviations the largest exceeds their mean.
+inline double largest_of(int n) {
+  constexpr double step = 1.0 / 64, end = 8;
+  double sum = 0;
+  for (double x = step / 2; x < end; x += step) {
+    const double above = std::erfc(x / std::sqrt(2.0)) / 2;
+    sum += step * (1 - std::pow(1 - above, n) - std::pow(above, n));
+  }
+  return sum;
+}
+
+}  // namespace attest

@@ -92,8 +92,13 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
   }
   if (plan.known_registers == 0)
     for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
-                                      std::pair{"spill_words_per_cta", plan.spill_words_per_cta}})
+                                      std::pair{"spill_words_per_cta", plan.spill_words_per_cta},
+                                      std::pair{"spill_words_at_start", plan.spill_words_at_start},
+                                      std::pair{"producer_spill_sectors", plan.producer_spill_sectors}})
       if (words != 0) reader.refuse(name, fmt::format("{}", words), "needs known_registers beside it");
+  if (plan.spill_words_entering > plan.spill_words_per_cta)
+    reader.refuse("spill_words_entering", fmt::format("{}", plan.spill_words_entering),
+                  fmt::format("is more than spill_words_per_cta = {}", plan.spill_words_per_cta));
   if (const auto lacking = lacking_feature(plan, device)) reader.refuse(lacking->field, lacking->value, lacking->limit);
   if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
     reader.refuse(

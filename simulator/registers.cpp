@@ -151,7 +151,8 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
     r.parked_words = plan.spill_words_per_cta;
   }
   const int of_tile = r.spill_words + (r.known ? 0 : r.parked_words);
-  r.stored.once = r.parked_words, r.stored.masked = r.stored.whole = r.spill_words;
+  r.stored.enters = plan.spill_words_entering, r.stored.once = r.parked_words - r.stored.enters;
+  r.stored.masked = r.stored.whole = r.spill_words;
   r.loaded.once = r.known ? r.parked_words : 0, r.loaded.masked = r.loaded.whole = of_tile;
   return r;
 }

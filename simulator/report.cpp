@@ -235,7 +235,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
   const auto spilled_bytes = [&](double words, std::int64_t times) {
-    return line_bytes * words * plan.num_warps * static_cast<double>(times);  // producers spill nothing
+    return line_bytes * words * plan.num_warps * static_cast<double>(times);
   };
   const KeyRuns runs = count_key_runs(c, plan);
   const auto all_spilled_bytes = [&](const SpillWords& words) {
@@ -246,7 +246,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
            spilled_bytes(words.masked_rescales, runs.masked_first) +  // O is rescaled in the first key tile, and
            spilled_bytes(words.whole_rescales, runs.whole_first);     // seldom after
   };
-  r.spill_store_bytes = all_spilled_bytes(r.registers.stored);
+  const std::int64_t persistent =
+      plan.persistence == Persistence::none ? 0 : std::min(r.walk.ctas, device.num_sms * r.ctas_per_sm);
+  r.spill_store_bytes = all_spilled_bytes(r.registers.stored) + spilled_bytes(plan.spill_words_at_start, persistent) +
+                        LineSampler::sector_bytes * static_cast<double>(plan.producer_spill_sectors * r.walk.ctas);
   r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
   const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);

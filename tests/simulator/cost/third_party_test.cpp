@@ -85,31 +85,18 @@ struct Beyond {
 constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
                      *unseen = "h200_unseen.csv",
                      *of_96 = "headdim 96, whose rows fill lines in part: L2 lets go of more, not known why",
-                     *in_part = "spill where not every path of masked steps is taken",
-                     *not_in_plan = "its spill is not in the plan",
-                     *turns = "key tiles at headdim 128, whose warpgroups' turns queue less than the model has",
-                     *parked = "words that a CTA stores once, at headdim 256 and in long calls";
+                     *turns = "key tiles at headdim 128, whose warpgroups' turns queue less than the model has";
 
 constexpr Beyond beyond[] = {
-    {"h200_third_party.csv", "fa2", "SM write", 0.03, 0.29, in_part},
-    {"h200_third_party.csv", "fa3", "SM write", 1.48, 7.41, not_in_plan},
-    {later, "fa2", "SM write", 0.65, 12.17, in_part},
-    {later, "fa2", "DRAM write", 4.0, 10.8, parked},
-    {later, "fa3", "SM write", 2.38, 16.88, not_in_plan},
     {later, "fa3", "cycles", 8.2, 11.9, turns},
-    {blind, "fa2", "SM write", 0.77, 12.21, in_part},
-    {blind, "fa2", "DRAM write", 4.5, 11.5, parked},
     {blind, "cudnn", "DRAM read", 1.7, 10.7,
      "65,536 keys at headdim 64, 8192 at 96: L2 lets go of more, not known why"},
-    {unseen, "fa2", "SM write", 0.25, 3.92, in_part},
-    {unseen, "fa2", "registers", 0.07, 1.18, "the causal kernel of headdim 96"},
     {unseen, "fa2", "DRAM read", 2.75, 15.95, of_96},
     {unseen, "cudnn", "DRAM read", 2.62, 19.24, of_96},
     {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.3, 9.9, "docs/simulator.md, Open: 8192 keys, 32 heads on 8"},
     {"h200_fa3_causal.csv", "fa3", "cycles", 8.2, 10.6, turns},
     {waves, "cudnn", "L2 read", 11.7, 51.9, "most at headdim 96 of one head, whose lines are asked for in halves"},
     {waves, "cudnn", "crossing", 9.4, 24.2, "which CTAs arrive first is chance, and so which heads both sides read"},
-    {"h200_gqa.csv", "fa3", "SM write", 0.48, 0.96, not_in_plan},
     {"h200_gqa.csv", "fa3", "cycles", 9.5, 10.4, turns},
 };
 

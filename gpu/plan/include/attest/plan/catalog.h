@@ -129,12 +129,19 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
       plan.spill_words_per_cta = whole ? (causal ? 16 : 14) : 7;
     else
       plan.spill_words_per_cta = whole ? (causal ? 26 : 22) : causal ? 43 : 17;
+    if (causal && whole) plan.spill_words_entering = 2;
   }
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);
   if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
-  if (plan.element_bytes == 2 && padded == 96) plan.known_registers = 252;
-  if (plan.element_bytes == 2 && two_fit) plan.known_registers = 254;
+  if (plan.element_bytes == 2 && padded == 96) {
+    plan.known_registers = causal && whole ? 255 : 252;
+    if (causal && whole) plan.spill_words_per_cta = 2;
+  }
+  if (plan.element_bytes == 2 && two_fit) {
+    plan.known_registers = 254;
+    if (causal && whole) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;
+  }
   // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
   if (plan.element_bytes == 2)
     plan.older_cta_lead = padded == 64 ? 22 : padded == 96 ? 6 : padded == 128 ? 8 : two_fit ? 2 : 0;
@@ -158,9 +165,9 @@ constexpr int fa3_tile_words(Persistence persistence, int cluster) {
 
 /// FlashAttention 3's forward on Hopper, from its launch sizes and counters at headdim 64 and 128, and from its table
 /// of tile sizes at others: a producer warpgroup, two consumer warpgroups or three, two slots, wgmma, a persistent
-/// grid. Full attention takes tiles at a fixed stride, with K and V multicast to pairs of query tiles where these come
-/// in pairs; a mask takes the longest tiles first from a counter, over as many heads at a time as have their K and V in
-/// 32 MiB.
+/// grid. Spill at headdim 64 and 128 is by bytes counted, of calls of 352 to 4096 query tiles. Full attention takes
+/// tiles at a fixed stride, with K and V multicast to pairs of query tiles where these come in pairs; a mask takes the
+/// longest tiles first from a counter, over as many heads at a time as have their K and V in 32 MiB.
 constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/) {
   const bool local = p.window_left >= 0 || p.window_right >= 0, causal = p.causal != Causal::none && !local;
   const bool masked = causal || local;
@@ -194,6 +201,8 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.evict_first_q = true;  // its K and V are evict_last, which changes nothing on an H200
   plan.prefetches_q = true;
   if (padded == 64 || padded == 128) plan.known_registers = plan.num_warps == 12 ? 128 : 168;
+  if (!masked && padded == 64) plan.spill_words_at_start = 6, plan.spill_words_per_cta = 1;
+  if (!masked && padded == 128) plan.producer_spill_sectors = 10;
   return plan;
 }
 

@@ -75,7 +75,10 @@ struct KernelPlan {
   // What a compiler made of this plan, where it is known (0: estimate).
   int known_registers = 0;
   int spill_words_per_key_tile = 0;  // 32-bit words a thread stores to local memory in each key tile
-  int spill_words_per_cta = 0;       // and once
+  int spill_words_per_cta = 0;       // and once, of a persistent CTA once in each query tile
+  int spill_words_entering = 0;      // of these, of CTAs alone that come to a key tile without a mask
+  int spill_words_at_start = 0;      // beside them, of a persistent CTA, before its first tile
+  int producer_spill_sectors = 0;    // of local memory that its producers store in each query tile, 32 bytes each
   int older_cta_lead = 0;            // thousandths by which an SM's oldest CTA is faster than the mean of its CTAs
   int step_deviation = 0;            // of a key tile's time, in thousandths; 0: as its matrix instruction has it
 

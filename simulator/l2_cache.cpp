@@ -93,11 +93,17 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
       touch(home_set, at_home);
       if (evict_first) word(home_set, first_to_go) |= 1u << at_home;
       std::uint8_t& there = sectors(home_set, at_home, present);
-      if ((lacking.sectors & ~there) == 0) outcome = Outcome::far_hit;
+      CachedLine beyond = lacking;
+      beyond.sectors = lacking.sectors & ~there & 15;
+      if (beyond.sectors == 0) outcome = Outcome::far_hit;
+      filled_sectors_ += beyond.count();
       there |= lacking.sectors;
     } else {
+      filled_sectors_ += lacking.count();
       insert(home_set, lacking, false, evict_first);
     }
+  } else {
+    filled_sectors_ += lacking.count();
   }
   if (way >= 0)
     sectors(near_set, way, present) |= fetched.sectors;

@@ -298,21 +298,20 @@ TileWalk Walk::result() const {
   const auto ratio = [](auto all, auto part) { return static_cast<double>(all) / static_cast<double>(part); };
   const double scale =
       n.key_tiles == 0 ? ratio(schedule_.tasks(), resolution_.tasks) : ratio(grid_.key_tiles, n.key_tiles);
-  const auto bytes = [&](std::int64_t sectors) {
-    return static_cast<double>(sectors) * LineSampler::sector_bytes / traffic_.share_of_sets();
+  const auto of_all_sets = [&](std::int64_t sampled) {
+    return static_cast<double>(sampled) / traffic_.share_of_sets();
   };
+  const auto bytes = [&](std::int64_t sectors) { return of_all_sets(sectors * LineSampler::sector_bytes); };
   r.simulated_fraction = 1 / scale;
-  // what a bias shared by heads or batch entries misses includes its first reads
-  const double bias_again =
-      n.bias_missed_sectors == 0
-          ? 0
-          : std::max(0.0, bytes(n.bias_missed_sectors) - (traffic_.called_again() ? 0 : grid_.bias_bytes / scale));
   r.partial_missed_bytes = std::min(bytes(n.partial_missed_sectors), r.partial_bytes + r.partial_lse_bytes);
-  const double again = bytes(n.missed_again_sectors + n.partial_missed_sectors) + bias_again;
+  // what DRAM reads beyond the bytes that are asked for the first time, in the sets that are sampled
+  const double first =
+      of_all_sets(n.first_query_bytes + n.first_key_bytes) + (traffic_.called_again() ? 0 : grid_.bias_bytes / scale);
+  const double again = std::max(0.0, bytes(traffic_.filled_sectors()) - first);
   r.dram_read_bytes = traffic_.called_again() ? again * scale
                       : scale == 1            ? grid_.first_read_bytes + again
                                               : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
-                                                                   bytes(n.first_key_sectors), again, scale);
+                                                                   of_all_sets(n.first_key_bytes), again, scale);
   r.together = n.key_tiles == 0 ? 0 : n.together / static_cast<double>(n.key_tiles);
   r.l1_served = n.key_tiles == 0 ? 0 : n.l1_served / static_cast<double>(n.key_tiles);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);

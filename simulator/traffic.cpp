@@ -51,14 +51,10 @@ void Traffic::begin(Slot& slot, double now) {
 void Traffic::call_again() {
   for (auto& [head, lines] : heads_) lines.forget_asked();
   count_ = {};
+  filled_before_ = cache_.filled_sectors();
   written_back_before_ = cache_.written_back_sectors();
   crossed_before_ = cache_.crossed_sectors();
   called_again_ = true;
-}
-
-CachedLine Traffic::copied(CachedLine line, Operand x) const {
-  line.whole = plan_.copy_kind == CopyKind::cp_async && plan_.copy_bytes(x) == 16;
-  return line;
 }
 
 void Traffic::read_query(const Slot& slot) {
@@ -66,24 +62,19 @@ void Traffic::read_query(const Slot& slot) {
   const auto bytes = static_cast<double>(slot.rows * grid_.q.row_bytes);
   count_.l2_read_bytes += bytes;
   count_.sm_read_bytes += bytes;
-  for_rows(grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m, slot.rows,
-           [&](const CachedLine& part) {
-             const CachedLine line = copied(part, Operand::q);
-             bool missed = plan_.prefetches_q && cache_.prefetch(line, slot.side) == L2Cache::Outcome::miss;
-             missed |= cache_.read(line, slot.side, plan_.evict_first_q) == L2Cache::Outcome::miss;
-             if ((called_again_ || slot.at.split > 0) && missed) count_.missed_again_sectors += line.count();
-           });
+  for_copied_rows(Operand::q, grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m,
+                  slot.rows, [&](const CachedLine& line) {
+                    if (plan_.prefetches_q) cache_.prefetch(line, slot.side);
+                    cache_.read(line, slot.side, plan_.evict_first_q);
+                    if (!called_again_ && slot.at.split == 0) count_.first_query_bytes += line.bytes;
+                  });
 }
 
 double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
   std::size_t missed = 0;
   for (TileLine& l : lines) {
-    const L2Cache::Outcome outcome = cache_.read(l.line, side);
-    missed += outcome == L2Cache::Outcome::miss ? 1 : 0;
-    if (!l.seen)
-      count_.first_key_sectors += l.line.count();
-    else if (outcome == L2Cache::Outcome::miss)
-      count_.missed_again_sectors += l.line.count();
+    missed += cache_.read(l.line, side) == L2Cache::Outcome::miss ? 1 : 0;
+    if (!l.seen) count_.first_key_bytes += l.line.bytes;
     l.seen = true;
   }
   return lines.empty() ? 0 : static_cast<double>(missed) / static_cast<double>(lines.size());
@@ -96,10 +87,10 @@ double Traffic::read_keys(Slot& slot, int tile, double now, double in_l1) {
   const bool first = lines.asked.by_gpc.empty();
   if (first && !called_again_) {
     const std::int64_t key_head = grid_.key_head(slot.at.head);
-    for_rows(grid_.k, slot.at.batch, key_head, row0, rows,
-             [&](const CachedLine& line) { lines.k.push_back({copied(line, Operand::k)}); });
-    for_rows(grid_.v, slot.at.batch, key_head, row0, rows,
-             [&](const CachedLine& line) { lines.v.push_back({copied(line, Operand::v)}); });
+    for_copied_rows(Operand::k, grid_.k, slot.at.batch, key_head, row0, rows,
+                    [&](const CachedLine& line) { lines.k.push_back({line}); });
+    for_copied_rows(Operand::v, grid_.v, slot.at.batch, key_head, row0, rows,
+                    [&](const CachedLine& line) { lines.v.push_back({line}); });
   }
   const double from_dram = read_lines(lines.k, slot.side);
   const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
@@ -115,13 +106,9 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   const std::int64_t key0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t keys = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - key0);
   const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
-  const bool shared = grid_.bias.head_stride == 0 || grid_.bias.batch_stride == 0;
   for (std::int64_t row = row0; row < row0 + slot.rows; ++row) {
     const std::int64_t at = grid_.bias.row(slot.at.batch, slot.at.head, row) + 4 * key0;
-    sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) {
-      const L2Cache::Outcome outcome = cache_.read(line, slot.side);
-      if (shared && outcome == L2Cache::Outcome::miss) count_.bias_missed_sectors += line.count();
-    });
+    sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) { cache_.read(line, slot.side); });
   }
 }
 

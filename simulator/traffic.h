@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attest/simulator/l2_cache.h"
+#include "box_beyond.h"
 #include "coalescer.h"
 #include "schedule.h"
 
@@ -69,10 +70,8 @@ class Traffic {
  public:
   /// Of the sets that are sampled; bytes are of all.
   struct Count {
-    std::int64_t missed_again_sectors = 0;    // of Q, K and V, that some CTA had read before
-    std::int64_t partial_missed_sectors = 0;  // of the workspace of splits
-    std::int64_t first_key_sectors = 0;
-    std::int64_t bias_missed_sectors = 0;  // of a bias that heads or batch entries share, first reads included
+    std::int64_t first_query_bytes = 0, first_key_bytes = 0;  // that no CTA had asked for before
+    std::int64_t partial_missed_sectors = 0;                  // of the workspace of splits
     double l2_read_bytes = 0, sm_read_bytes = 0;
     double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
@@ -101,6 +100,7 @@ class Traffic {
 
   const Count& count() const { return count_; }
   bool called_again() const { return called_again_; }
+  std::int64_t filled_sectors() const { return cache_.filled_sectors() - filled_before_; }
   std::int64_t written_back_sectors() const { return cache_.written_back_sectors() - written_back_before_; }
   std::int64_t crossed_sectors() const { return cache_.crossed_sectors() - crossed_before_; }
   std::int64_t dirty_sectors() const { return cache_.dirty_sectors(); }
@@ -122,7 +122,29 @@ class Traffic {
     sampler_.for_lines(o, o + rows * grid_.partial_row_bytes(), f);
     sampler_.for_lines(lse, lse + 4 * rows, f);
   }
-  CachedLine copied(CachedLine line, Operand x) const;  // cp.async of 16 bytes has L2::128B
+  /// As for_rows, of what copies of Q, K or V ask for.
+  template <class F>
+  void for_copied_rows(Operand x, const TensorAddress& a, std::int64_t batch, std::int64_t head, std::int64_t row0,
+                       std::int64_t rows, F&& f) const {
+    for_rows(a, batch, head, row0, rows, [&](CachedLine line) {
+      line.whole = brings_lines(x);
+      f(line);
+    });
+    if (!boxes_are_lines(x)) return;
+    for (std::int64_t row = row0; row < row0 + rows; ++row) {
+      const ByteRange beyond = asked_beyond(a.row(batch, head, row), a.row_bytes, row);
+      sampler_.for_lines(beyond.first, beyond.last, [&](CachedLine line) {
+        line.bytes = 0;  // of this head's
+        f(line);
+      });
+    }
+  }
+  bool brings_lines(Operand x) const {  // cp.async of 16 bytes has L2::128B
+    return plan_.copy_kind == CopyKind::cp_async && plan_.copy_bytes(x) == 16;
+  }
+  bool boxes_are_lines(Operand x) const {
+    return plan_.copy_kind == CopyKind::tma && plan_.panel_layout(x).panel_chunks() * 16 == LineSampler::line_bytes;
+  }
   void read_query(const Slot& slot);
   double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);
   void read_bias(const Slot& slot, int tile);
@@ -144,7 +166,7 @@ class Traffic {
   std::unordered_map<std::int64_t, HeadLines> heads_;
   Count count_;
   bool called_again_ = false;
-  std::int64_t written_back_before_ = 0, crossed_before_ = 0;  // this call
+  std::int64_t filled_before_ = 0, written_back_before_ = 0, crossed_before_ = 0;  // this call
 };
 
 }  // namespace attest

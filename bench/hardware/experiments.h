@@ -38,6 +38,7 @@ std::vector<Experiment> write_experiments();
 std::vector<Experiment> read_experiments();
 std::vector<Experiment> displace_experiments();
 std::vector<Experiment> crossing_experiments();
+std::vector<Experiment> head_experiments();
 std::vector<Experiment> respill_experiments();
 std::vector<Experiment> merge_experiments();
 std::vector<Experiment> placement_experiments();

@@ -16,7 +16,7 @@ using namespace attest::hardware;
 std::vector<Experiment> all_experiments() {
   std::vector<Experiment> all;
   for (auto* list : {&write_experiments, &read_experiments, &displace_experiments, &crossing_experiments,
-                     &respill_experiments, &merge_experiments, &placement_experiments})
+                     &head_experiments, &respill_experiments, &merge_experiments, &placement_experiments})
     for (Experiment& e : (*list)()) all.push_back(std::move(e));
   return all;
 }

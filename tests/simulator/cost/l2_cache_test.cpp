@@ -150,6 +150,7 @@ TEST(L2Cache, ALineIsThereSectorBySector) {
   EXPECT_EQ(cache.read(line(4), 1), Outcome::miss);
   EXPECT_EQ(cache.crossed_sectors(), 4 + 2 + 2) << "what is near does not cross again";
   EXPECT_EQ(cache.read(line(4), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.filled_sectors(), 8) << "each half once from DRAM";
 }
 
 TEST(L2Cache, PartsOfALineAreWrittenBackOnce) {
@@ -194,6 +195,7 @@ TEST(L2Cache, ReadsBringHalvesOfLines) {
   cache.write({2, 0, 0, 1}, 1);
   EXPECT_EQ(cache.crossed_sectors(), 5) << "a write is of its sectors alone";
   EXPECT_EQ(cache.read({2, 0, 0, 2}, 1), Outcome::miss);
+  EXPECT_EQ(cache.filled_sectors(), 5) << "two halves, and the sector that was not written";
 }
 
 TEST(L2Cache, ReadsOfWholeLinesBringAllOfThem) {
@@ -203,6 +205,7 @@ TEST(L2Cache, ReadsOfWholeLinesBringAllOfThem) {
   EXPECT_EQ(cache.crossed_sectors(), 4);
   EXPECT_EQ(cache.read(sectors(8, false), 1), Outcome::near_hit);
   EXPECT_EQ(cache.read(sectors(8, false), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.filled_sectors(), 4);
 }
 
 TEST(L2Cache, APrefetchBringsNothingNear) {

@@ -22,9 +22,10 @@ namespace attest {
 struct CachedLine {
   std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
   std::uint16_t set;
-  std::uint8_t home;           // partition whose DRAM holds it
+  std::uint8_t home : 1;       // partition whose DRAM holds it
   std::uint8_t sectors : 4;    // a bit for each 32-byte sector of it that the access wants, the first lowest
   std::uint8_t whole : 1 = 0;  // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
+  std::uint8_t bytes = 0;      // of it that the access wants
   int count() const { return std::popcount(sectors); }
 };
 
@@ -54,6 +55,8 @@ class L2Cache {
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 
+  /// From DRAM: what reads bring, of which some may never be asked for.
+  std::int64_t filled_sectors() const { return filled_sectors_; }
   std::int64_t written_back_sectors() const { return written_back_sectors_; }
   /// Between the partitions: what is read beyond the near one that lives on the other side, and what is written there.
   std::int64_t crossed_sectors() const { return crossed_sectors_; }
@@ -110,7 +113,7 @@ class L2Cache {
   std::size_t set_words_;
   int dirty_ways_;
   std::uint64_t state_ = 1;  // of random choices
-  std::int64_t written_back_sectors_ = 0, crossed_sectors_ = 0, dirty_sectors_ = 0;
+  std::int64_t filled_sectors_ = 0, written_back_sectors_ = 0, crossed_sectors_ = 0, dirty_sectors_ = 0;
   std::vector<std::uint32_t> words_;
 };
 

@@ -1,14 +1,12 @@
 // Calls of FlashAttention 2 and 3 and of cuDNN on an H200 as hardware counters saw them: the files beside this one, and
 // the cases that they were.
 #pragma once
-#include <fstream>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "attest/problem/case.h"
+#include "csv_rows.h"
 
 namespace attest {
 
@@ -22,27 +20,14 @@ struct CountedCall {
 /// The rows of a file as h200_more.md describes it: names in its first line, the kernel's first, of `words` columns.
 /// Throws std::runtime_error where there is no such file.
 inline std::vector<CountedCall> counted_calls(const std::string& file, std::size_t words = 1) {
-  std::ifstream in(file);
-  if (!in) throw std::runtime_error("cannot read " + file);
-  const auto cells_of = [](std::string line) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    std::vector<std::string> cells;
-    std::stringstream text(line);
-    for (std::string cell; std::getline(text, cell, ',');) cells.push_back(cell);
-    return cells;
-  };
-  std::string line;
-  std::getline(in, line);
-  const std::vector<std::string> names = cells_of(line);
   std::vector<CountedCall> calls;
-  while (std::getline(in, line)) {
-    const std::vector<std::string> cells = cells_of(line);
+  each_csv_row(file, [&](const std::vector<std::string>& names, const std::vector<std::string>& cells) {
     CountedCall& call = calls.emplace_back();
     for (std::size_t i = 0; i < words; ++i) call.kernel += (i == 0 ? "" : " ") + cells.at(i);
     for (std::size_t i = words; i < cells.size(); ++i) call.value[names.at(i)] = std::stod(cells[i]);
     if (call.value.contains("nheads")) call.value.try_emplace("nheads_k", call.at("nheads"));
     if (call.value.contains("seqlen")) call.value.try_emplace("seqlen_q", call.at("seqlen"));
-  }
+  });
   return calls;
 }
 

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "attest/plan/catalog.h"
 #include "attest/plan/sm80_tiles.h"
+#include "attest/simulator/step_time.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -33,6 +38,23 @@ TEST(KeyTileInstructions, OfFlashAttention3AreOfWarpgroups) {
   EXPECT_EQ(each.multiply_warpgroup, 128 / 16 + plan.tile_n / 16);
   EXPECT_EQ(each.exponentials, 64 * plan.tile_n / 128 + 2);
   EXPECT_EQ(each.multiply, 0);
+}
+
+// What the forced spill's whole key tile executes beyond that of a kernel with the same key tiles and registers enough.
+TEST(KeyTileInstructions, ASpilledWordIsThreeInstructions) {
+  std::map<std::string, double> instructions;
+  double words = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/turn_instructions.csv")) {
+    if (row.at("arch") != "90" || row.at("loop") != "whole") continue;
+    instructions[row.at("plan")] = std::stod(row.at("instructions"));
+    if (row.at("plan") == "sm80-spill") words = std::stod(row.at("words_stored"));
+  }
+  Counts counts;
+  counts.key_tiles = 1;
+  const DeviceSpec h200 = load_device("h200");
+  const auto issued = [&](int spilled) { return step_demand({}, h200, counts, spilled).issue; };
+  const double word = (instructions.at("sm80-spill") - instructions.at("sm80-no-skip")) / words;
+  EXPECT_NEAR(issued(1) - issued(0), word, 0.05);
 }
 
 }  // namespace

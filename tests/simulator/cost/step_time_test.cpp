@@ -153,25 +153,35 @@ TEST(StepTime, ExponentialsHaveOthersAmongThem) {
   EXPECT_NEAR(cycles_per_key_tile(demand, warps(1), device, 1), 400 + 200, 1e-9);
 }
 
+// On an H100 mma.sync holds its scheduler's issue: both are one place of 900 cycles, which seven warps fill to within
+// what is approximate of fixed times, and behind which waiting hides. On an A100 no place is so much fuller than
+// others.
 TEST(StepTime, MoreCtasTakeLongerButLessThanOneAfterTheOther) {
-  const DeviceSpec device = load_device("a100");
   const StepDemand demand{500, 200, 400, 100};
-  for (int ctas = 1; ctas < 8; ++ctas) {
-    const double here = cycles_per_key_tile(demand, warps(4), device, ctas),
-                 more = cycles_per_key_tile(demand, warps(4), device, ctas + 1);
-    EXPECT_GT(more, here);
-    EXPECT_LT(more / (ctas + 1), here / ctas);
-  }
+  for (const char* name : {"a100", "h100"})
+    for (int ctas = 1; ctas < 8; ++ctas) {
+      const DeviceSpec device = load_device(name);
+      const double here = cycles_per_key_tile(demand, warps(4), device, ctas),
+                   more = cycles_per_key_tile(demand, warps(4), device, ctas + 1);
+      EXPECT_GT(more, here) << name;
+      const double approximate = device.name == "h100" ? 1.0003 : 1;
+      EXPECT_LT(more / (ctas + 1), approximate * here / ctas) << name;
+    }
 }
 
 TEST(StepTime, EveryDemandCosts) {
-  const DeviceSpec device = load_device("a100");
   const StepDemand base{500, 200, 400, 100};
-  for (double StepDemand::*member : {&StepDemand::tensor, &StepDemand::exp, &StepDemand::issue, &StepDemand::smem,
-                                     &StepDemand::waits, &StepDemand::l2_waited}) {
+  const auto costs = [&](const char* name, double StepDemand::*member) {
+    const DeviceSpec device = load_device(name);
     StepDemand more = base;
     more.*member += 50;
-    EXPECT_GT(cycles_per_key_tile(more, warps(4), device, 2), cycles_per_key_tile(base, warps(4), device, 2) + 25);
+    return cycles_per_key_tile(more, warps(4), device, 2) - cycles_per_key_tile(base, warps(4), device, 2);
+  };
+  for (double StepDemand::*member : {&StepDemand::tensor, &StepDemand::exp, &StepDemand::issue, &StepDemand::smem,
+                                     &StepDemand::waits, &StepDemand::l2_waited}) {
+    const bool of_fullest = member == &StepDemand::tensor || member == &StepDemand::issue;
+    EXPECT_GT(costs("a100", member), 25);
+    EXPECT_GT(costs("h100", member), of_fullest ? 90 : 20);
   }
 }
 

@@ -3,23 +3,80 @@
 #include <algorithm>
 #include <cmath>
 
+#include "address.h"
+#include "attest/plan/combine.h"
+#include "attest/plan/combine_shape.h"
+#include "attest/simulator/compulsory.h"
+#include "attest/simulator/occupancy.h"
 #include "attest/simulator/step_time.h"
 
 namespace attest {
+namespace {
+
+// Of an H200, in cycles (docs/results/h200-sm.md). From one CTA's start to the next one's, on all SMs (`launch`).
+constexpr double cta_start = 4.8;
+// Of the first use of 64 bytes of a kernel's arguments, and how many of them the kernels of `launch` have, too
+// (first_use.csv: (936 - 91) / 11 cycles).
+constexpr double argument_line = 77, launched_lines = 2;
+// Beyond the device's latencies, which are those of one line, near in L2: of what a warp waits for together, rows of
+// 4/3 splits (first_use.csv, two lines of different pages, which others have written, 32 CTAs: 403 in L2 and 800 in
+// DRAM).
+constexpr double more_in_l2 = 403 - 320, more_in_dram = 800 - 580;
+
+/// On an SM; CTAs have no shared memory.
+double ctas_that_fit(const DeviceSpec& device) {
+  KernelPlan plan;
+  plan.num_warps = combine_rows;
+  const Occupancy o = occupancy(plan, combine_registers, device);
+  return std::min({o.by_registers, o.by_warps, o.by_ctas});
+}
+
+}  // namespace
+
+CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWalk& walk) {
+  CombineWork work;
+  for (const Lengths& n : lengths_of(p)) {
+    const std::int64_t rows = n.queries * plan.packed_heads, groups = n.entries * p.nheads / plan.packed_heads;
+    const std::int64_t q_tiles = (rows + combine_rows - 1) / combine_rows;
+    work.ctas += static_cast<double>(groups * q_tiles);
+  }
+  work.splits = plan.num_splits;
+  work.bytes = walk.partial_bytes + walk.partial_lse_bytes;
+  work.from_dram = walk.partial_missed_bytes / work.bytes;
+  work.lines = static_cast<double>(partial_columns(p.headdim_v)) * sizeof(float) / LineSampler::line_bytes;
+  return work;
+}
 
 double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
-  if (work.rows == 0) return 0;
-  // combine_paths.csv, and 40 registers a thread
-  constexpr double row = 1328, turn = 487, weights = 198, waits_a_turn = 3, hit = 29;
-  constexpr double rows_a_cta = 4, splits_a_turn = 4, splits_weighed = 32, ctas_an_sm = 12;
-  const double waves = std::ceil(work.rows / rows_a_cta / (ctas_an_sm * static_cast<double>(device.num_sms)));
-  const double l2 = device.l2_latency_cycles - hit,
-               wait = l2 + work.from_dram * (device.dram_latency_cycles - device.l2_latency_cycles);
-  const double turns = std::ceil(work.splits / splits_a_turn), weighed = std::ceil(work.splits / splits_weighed);
-  const double warp =
-      device.kernel_code_scale * (row + weighed * weights + turns * turn) + l2 + turns * waits_a_turn * wait;
-  const double moved = work.bytes / (l2_bytes_per_clock(device) * static_cast<double>(device.num_sms));
-  return device.kernel_launch_cycles + std::max(waves * (device.cta_launch_cycles + warp), moved);
+  if (work.ctas == 0) return 0;
+  constexpr int lanes = 32;
+  const double turns = std::ceil(static_cast<double>(work.splits) / combine_splits_a_turn);
+  const double weighed = std::ceil(static_cast<double>(work.splits) / lanes);
+  const auto executed = [&](double CombineCode::*what) {
+    return device.kernel_code_scale *
+           (combine_row.*what + weighed * (combine_weights.*what) + turns * (combine_turn.*what));
+  };
+  const double in_l2 = device.l2_latency_cycles + more_in_l2, in_dram = device.dram_latency_cycles + more_in_dram;
+  const auto wait = [&](double lines) {  // beyond a hit in L1; for DRAM where one of them has left L2
+    const double missed = 1 - std::pow(1 - work.from_dram, lines);
+    return in_l2 + missed * (in_dram - in_l2) - device.smem_latency_cycles;
+  };
+  const double arguments = (combine_argument_lines - launched_lines) * argument_line;
+  const double alone = device.cta_launch_cycles + arguments + executed(&CombineCode::cycles) +
+                       wait(std::min(work.splits, lanes)) +
+                       turns * combine_turn.waits * wait(work.lines * combine_splits_a_turn / combine_turn.waits);
+
+  const auto sms = static_cast<double>(device.num_sms);
+  const double of_sm = std::ceil(work.ctas / sms);
+  const double together = ctas_that_fit(device);
+  const double issue = executed(&CombineCode::instructions) * combine_rows /
+                       static_cast<double>(device.warp_schedulers_per_sm);  // of a CTA
+  const double one_each = cta_start * std::min(work.ctas, sms);
+  const double starts = std::max(cta_start * work.ctas, one_each + (of_sm - 1) * issue);
+  const double waves = std::ceil(of_sm / together);
+  const double moved = work.bytes / (l2_bytes_per_clock(device) * sms);
+  // a launch of one CTA an SM has their starts in it
+  return device.kernel_launch_cycles - cta_start * sms + std::max({starts + alone, one_each + waves * alone, moved});
 }
 
 }  // namespace attest

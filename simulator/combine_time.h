@@ -1,19 +1,37 @@
 // The kernel that combines splits.
 #pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/problem.h"
 #include "attest/simulator/device.h"
+#include "attest/simulator/tile_walk.h"
 
 namespace attest {
 
-/// What gpu/sm80's combine() does: a warp a row, four rows a CTA.
+/// A part of what a warp of gpu/sm80's combine() executes: instructions, cycles that they take it alone where every
+/// load hits L1, and how often it waits for loads one after the other.
+struct CombineCode {
+  double instructions = 0, cycles = 0, waits = 0;
+};
+// simulator/measured/combine_paths.csv: all but the splits; four splits' O; weights of what 32 lanes hold. Of the waits
+// those for LSE in `row` but the first, and that in `weights`, are for what L1 has.
+inline constexpr CombineCode combine_row{375, 1327.9, 5}, combine_turn{222, 487.4, 3}, combine_weights{47, 197.6, 1};
+inline constexpr int combine_argument_lines = 7;  // of 64 bytes that `row` reads; the same file
+inline constexpr int combine_registers = 40;      // a thread; h200_panel.csv, launch__registers_per_thread
+
+/// A CTA has combine_rows warps and rows, of one head or of those that share keys.
 struct CombineWork {
-  double rows = 0;  // of all heads
+  double ctas = 0;
   int splits = 1;
   double bytes = 0;      // of O and LSE that it reads
   double from_dram = 0;  // the part of them that L2 no longer has
+  double lines = 4;      // of a row of O, in one split
 };
 
-/// Cycles from its launch to its end. A warp executes what its machine code has (simulator/measured/combine_paths.csv)
-/// and waits for LSE, then three times for the O of each four splits.
+/// Of a call in splits, behind its walk.
+CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWalk& walk);
+
+/// Cycles from its launch to its end. A warp executes its code, waits for the kernel's arguments, for LSE, then for the
+/// O of each four splits; CTAs start one after the other, and an SM's share its issue slots.
 double combine_cycles(const CombineWork& work, const DeviceSpec& device);
 
 }  // namespace attest

@@ -268,7 +268,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     for (const Lengths& n : lengths_of(p)) rows += static_cast<double>(n.entries * n.queries * p.nheads);
     constexpr int rest_of_sector = 32 - 4;
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
-    combine = {rows, plan.num_splits, of_splits, r.walk.partial_missed_bytes / of_splits};
+    combine = combine_work(p, plan, r.walk);
   }
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;

@@ -4,8 +4,8 @@
     cuobjdump -sass build/cuda/gpu/sm80/libattest_sm80.a | bench/hardware/combine_path.py
 
 One line a kernel and part: `row`, all but `turn`, which adds four splits' O, and `weights` of the splits that 32 turns
-of one add. Warp instructions, cycles as copy_paths.py has them where every load hits L1, and how often loads are waited
-for one after the other.
+of one add. Warp instructions, cycles as copy_paths.py has them where every load hits L1, how often loads are waited for
+one after the other, and lines of 64 bytes of the kernel's arguments.
 """
 
 import re
@@ -17,18 +17,22 @@ L1, FAR = 29, 1029  # cycles of a load; any that is far makes waits of what it t
 SHUFFLE = 29  # as a load from shared memory (h200.json)
 
 
-def waits(k: copy_paths.Kernel, way: list[int]) -> tuple[int, float, float]:
+ARGUMENT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
+
+
+def waits(k: copy_paths.Kernel, way: list[int]) -> tuple[int, float, float, int]:
     def cycles(load: float) -> float:
         copy_paths.LATENCIES["LDG"] = load
         return k.cycles(way, k.jump)
 
     near = cycles(L1)
-    return len(way), near, (cycles(FAR) - near) / (FAR - L1)
+    lines = {int(at, 16) // 64 for i in way for at in ARGUMENT.findall(k.code[i][1])}
+    return len(way), near, (cycles(FAR) - near) / (FAR - L1), len(lines)
 
 
 def main() -> int:
     copy_paths.LATENCIES.update(SHFL=SHUFFLE, LDC=L1, S2UR=L1)
-    print("kernel,part,instructions,cycles,waits")
+    print("kernel,part,instructions,cycles,waits,argument_lines")
     for name, code in copy_paths.read(sys.stdin.readlines()).items():
         if "combine_kernel" not in name:
             continue

@@ -1,6 +1,7 @@
 // The second kernel of a forward with splits: a warp adds one row's partial results.
 #pragma once
 #include "attest/plan/combine.h"
+#include "attest/plan/combine_shape.h"
 #include "forward_ops.cuh"
 #include "kernels.h"
 

@@ -9,7 +9,4 @@ const void* forward_function();
 template <Dtype T>
 const void* combine_function();
 
-/// Rows of a query tile of combine(): a warp each.
-inline constexpr int combine_rows = 4;
-
 }  // namespace attest::sm80

@@ -1,4 +1,5 @@
 #include "attest/gpu/cuda_error.h"
+#include "attest/plan/combine_shape.h"
 #include "attest/plan/num_splits.h"
 #include "attest/sm80/sm80_forward.h"
 #include "kernels.h"

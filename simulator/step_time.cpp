@@ -40,6 +40,8 @@ constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
 // It is stored, loaded and moved: 444 instructions more for 150 words in a whole tile of the forced spill
 // (simulator/measured/turn_instructions.csv). No kernel with wgmma that was counted spills in its loop.
 constexpr double instructions_of_spilled_word = 3;
+// Of a warp, one after the other (in_step in docs/results/h200-sm.md).
+constexpr double copy_issue_cycles = 6;
 
 bool takes_turns(const KernelPlan& plan) { return plan.overlap == Overlap::between_warpgroups; }
 
@@ -81,7 +83,10 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   // a word that a warp stores or loads of its local memory is 128 bytes on the same path
   const double spilled = 2.0 * spill_words * 128 / device.smem_bytes_per_clock;
   d.smem = smem_cycles(counts.smem_wavefronts - operands + of_kind(SharedAccess::Kind::fill_bulk)) + spilled;
-  d.copies = smem_cycles(of_kind(SharedAccess::Kind::fill_async) + of_kind(SharedAccess::Kind::fill_sync));
+  // behind a barrier a CTA's warps copy together: what the others copy, less what passes while a warp issues its own
+  const double copied = smem_cycles(of_kind(SharedAccess::Kind::fill_async) + of_kind(SharedAccess::Kind::fill_sync));
+  const double issues = copy_issue_cycles * static_cast<double>(counts.copies) / steps;
+  d.behind_copies = std::max(0.0, (plan.num_warps - 1) * copied - issues);
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled
   const double rescaled = plan.lazy_rescale ? 0 : outputs, fp32 = elements * 3 + rescaled;
@@ -115,7 +120,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     d.issue += copies.instructions;
     d.waits += copies.cycles - copies.instructions;
     d.loads += copies.loads;
-    if (copies.cycles > 0) d.copies = 0;  // a granule at a time, at which warps do not meet
+    if (copies.cycles > 0) d.behind_copies = 0;  // a granule at a time, at which warps do not meet
     if (plan.copy_kind != CopyKind::synchronous) continue;
     // through registers: a load before each store, for a row past the end two zeros of 8 bytes, and the stores wait
     // for the tile
@@ -204,7 +209,7 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
                                {d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)))},
                                {std::max(0.0, of_exp), true}},
                        .shared = {{d.smem, true}, {d.l2_waited}},
-                       .wait = d.waits + (plan.num_warps - 1) * d.copies};
+                       .wait = d.waits + d.behind_copies};
   double cycle = cycle_of_network(demand, warps);
   // Who meets at a barrier waits for the slowest, while warps of other CTAs go on.
   const double slowest = largest_of(plan.num_warps) * std::sqrt(d.barriers) * device.step_deviation_mma_sync;

@@ -56,10 +56,10 @@ constexpr double any = 1e9;
 
 // At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1},   {"smem_wavefronts", 0.2, 0.2, 1},    {"sm_read_bytes", 0.2, 0.2, 1},
-    {"sm_write_bytes", 0.2, 0.2, 1},     {"spill_store_bytes", 0.2, 0.2, 1},  {"l2_read_bytes", 5, any, 0.993},
-    {"spill_load_bytes", 10, 10, 0.993}, {"dram_read_bytes", 2, 6, 0.996},    {"cycles", 6, 12, 1.004},
-    {"l2_crossing_bytes", 5, any, 0.98}, {"dram_write_bytes", 15, any, 1.02},
+    {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},    {"sm_read_bytes", 0.2, 0.2, 1},
+    {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 0.2, 0.2, 1},  {"l2_read_bytes", 5, any, 0.993},
+    {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},    {"cycles", 6, 12, 0.994},
+    {"l2_crossing_bytes", 5, any, 0.978}, {"dram_write_bytes", 15, any, 1.02},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -89,14 +89,13 @@ constexpr Beyond beyond[] = {
     {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 0.2, 0.5, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 5.7, 17.0, "how far CTAs drift that wait for copies"},
-    {"long", "dram_read_bytes", 2.0, 4.0, "65,536 keys of two heads: L2 lets go of more"},
-    {"forced spill", "dram_read_bytes", 11.4, 37.9,
+    {"long", "dram_read_bytes", 2.3, 5.0, "65,536 keys of two heads: L2 lets go of more"},
+    {"forced spill", "dram_read_bytes", 11.4, 38.0,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "dram_write_bytes", 17.4, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
-    {"headdim", "cycles", 4.4, 14.7, called},
+    {"headdim", "dram_write_bytes", 17.2, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"headdim", "cycles", 4.3, 14.7, called},
     {"paged", "cycles", 6.5, 12.1, called},
-    {"layout", "cycles", 6.4, 10.4, called},
     {"unfused", "cycles", 6.1, 7.8, "loads of shared memory by generic addresses, which no benchmark has"},
 };
 

@@ -30,10 +30,10 @@ struct StepDemand {
   double products = 0;   // of `issue`, by mma.sync
   double among_exp = 0;  // of `issue`, in the exponentials' time: what stands among them
   double barriers = 0;   // at which the warps of a CTA meet
-  double fma = 0, alu = 0;  // of the pipes of its scheduler's quarter, at their own rates
-  double l2 = 0;            // of its SM's share of L2, by local memory that L1 does not serve
-  double l2_waited = 0;     // of that, what it waits for beside other warps: loads leave an SM behind its stores
-  double copies = 0;        // of `smem`, by what a CTA's warps copy together
+  double fma = 0, alu = 0;   // of the pipes of its scheduler's quarter, at their own rates
+  double l2 = 0;             // of its SM's share of L2, by local memory that L1 does not serve
+  double l2_waited = 0;      // of that, what it waits for beside other warps: loads leave an SM behind its stores
+  double behind_copies = 0;  // of waiting to load, behind what the CTA's other warps copy
 };
 
 /// Address arithmetic, loop control, moves and packing beside the instructions that the models list, but for what

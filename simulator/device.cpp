@@ -55,6 +55,7 @@ constexpr Field fields[] = {
     {"alu_beside_wgmma", &DeviceSpec::alu_beside_wgmma, 1, 100},
     {"fma_beside_wgmma", &DeviceSpec::fma_beside_wgmma, 1, 100},
     {"exp_beside_wgmma", &DeviceSpec::exp_beside_wgmma, 1, 100},
+    {"scaled_exp_beside_wgmma", &DeviceSpec::scaled_exp_beside_wgmma, 1, 100},
     {"step_deviation_mma_sync", &DeviceSpec::step_deviation_mma_sync, 0, 0.5},
     {"step_deviation_wgmma", &DeviceSpec::step_deviation_wgmma, 0, 0.5},
     {"step_deviation_wgmma_3", &DeviceSpec::step_deviation_wgmma_3, 0, 0.5},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ahead_time.h"
 #include "copy_time.h"
 #include "kernel_code.h"
 #include "noise.h"
@@ -51,10 +52,18 @@ CaseParts parts_of(const Case& c) {
   return {c.layout.page_size > 0, c.problem.prefix > 0 || !c.problem.documents.empty(), 0};
 }
 
+namespace {
+
+// sass_loops.csv, as loop_instructions()
+double instructions_among_products(const KernelPlan& plan) {
+  return 2.7 * (plan.columns(Operand::q) + plan.tile_n) / plan.k_step();
+}
+
+}  // namespace
+
 // sass_loops.csv: 111, 117 and 134 with 12, 16 and 19 products, 45 more where P goes through shared memory
 double loop_instructions(const KernelPlan& plan) {
-  const double products = static_cast<double>(plan.columns(Operand::q) + plan.tile_n) / plan.k_step();
-  return 80 + 2.7 * products + (plan.p_in_smem ? 45 : 0);
+  return 80 + instructions_among_products(plan) + (plan.p_in_smem ? 45 : 0);
 }
 
 StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const Counts& counts, int spill_words,
@@ -139,6 +148,8 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   d.packing = alu * packs;
   d.rescaling = fma_pipe * (outputs + 2);
   d.epilogue = fma_pipe * outputs + alu * outputs / 2;
+  d.scaling = fma_pipe * (elements + 2);
+  d.exchange = softmax_latency, d.among_products = instructions_among_products(plan);
   d.fixed = softmax_latency + loop_instructions(plan) + instructions_of_spilled_word * spill_words;
   if (plan.p_in_smem) d.fixed += p_store_cycles * elements + p_fence_cycles;
   return d;
@@ -146,50 +157,9 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
 
 namespace {
 
-/// A key tile of warpgroups whose scores are issued together with O += P V of the tile before: a warpgroup waits for
-/// its scores, then its softmax runs beside its own product and the others'. Residences at a pipe grow by what the
-/// other warpgroups keep it busy; the cycle is their fixed point. Products beside them make a warpgroup's instructions
-/// wait for the registers, which accumulators take, but keep no pipe busy.
-double cycles_of_overlapped(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  const double warps = ctas * plan.num_warps;
-  const double of_scheduler = std::max(1.0, warps / static_cast<double>(device.warp_schedulers_per_sm));
-  const double others = of_scheduler - 1;
-  const double headdim = plan.columns(Operand::q), headdim_v = plan.columns(Operand::v);
-  const double scores = d.tensor * headdim / (headdim + headdim_v), output = d.tensor - scores;
-  const double alu = d.maxima + d.packing, fma = d.sums + d.rescaling;
-  const double alu_waits = device.alu_beside_wgmma - 1, fma_waits = device.fma_beside_wgmma - 1;
-  const double exp_waits = device.exp_beside_wgmma - 1;
-  const auto once_round = [&](double cycle) {
-    const auto residence = [&](double demand, double of_pipe) {
-      return demand / (1 - std::min(others * of_pipe / cycle, 1 - 1e-6));
-    };
-    const double until_scores = residence(scores, d.tensor) + device.wgmma_latency_cycles;
-    const double until_output = residence(output, d.tensor);
-    const double exponentials = residence(d.exp, d.exp) + residence(d.maxima, alu) + residence(d.sums, fma);
-    const double tail = residence(d.packing, alu) + residence(d.rescaling, fma) + d.fixed;
-    const double own = exponentials + tail;
-    const double beside = std::min(own, output + others * d.tensor * std::min(1.0, own / cycle)) / own;
-    const double waits = exp_waits * d.exp + alu_waits * d.maxima + fma_waits * d.sums;
-    const double tail_waits = alu_waits * d.packing + fma_waits * d.rescaling;
-    return until_scores + std::max(exponentials + beside * waits, until_output) + tail + beside * tail_waits;
-  };
-  double low = std::max({of_scheduler * d.tensor, of_scheduler * d.exp, of_scheduler * alu, of_scheduler * fma,
-                         (d.smem + d.operands) * warps, 1.0});
-  double high = 20 * low + once_round(20 * low);
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (once_round(middle) > middle ? low : high) = middle;
-  }
-  return high;
-}
-
-}  // namespace
-
-namespace {
-
 double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
-  if (plan.matrix_kind == MatrixKind::wgmma) return cycles_of_overlapped(d, plan, device, ctas);
+  if (plan.matrix_kind == MatrixKind::wgmma) return ahead_time(d, plan, device, ctas);
   // The first scheduler has the most warps; a CTA's go through its barriers together.
   const int num_warps = ctas * plan.num_warps, schedulers = static_cast<int>(device.warp_schedulers_per_sm);
   std::vector<int> warps(static_cast<std::size_t>(schedulers));

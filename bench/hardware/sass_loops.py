@@ -5,7 +5,8 @@ their instructions and the 32-bit words that a thread spills, beside those of th
     cuobjdump -sass FILE.cubin | bench/hardware/sass_loops.py [NAME_REGEX]
 
 One line a loop: kernel, instructions, matrix instructions (HMMA m16n8k16 or HGMMA), exponentials, words stored and
-loaded by spills in the loop, words stored in all of the kernel. A loop that contains another counts what is its own
+loaded by spills in the loop, words stored in all of the kernel; with wgmma also which part of the loop's maxima stands
+before all products are waited for, and which of its exponentials, in thousandths, added. A loop that contains another counts what is its own
 beside it, as each of its turns runs the inner loop once or more.
 """
 
@@ -29,6 +30,15 @@ def count(body: list[tuple[int, str]], *names: str) -> int:
     return sum(opcode(text)[0] in names for _, text in body)
 
 
+def ahead(body: list[tuple[int, str]]) -> int | str:
+    texts = [text for _, text in body]
+    waits = [i for i, text in enumerate(texts) if text.startswith("WARPGROUP.DEPBAR.LE gsb0, 0x0")]
+    if not waits:
+        return ""
+    parts = [count(body[: waits[0]], name) / count(body, name) for name in ("FMNMX", "MUFU")]
+    return round(1000 * sum(parts))
+
+
 def loops_of(code: list[tuple[int, str]]) -> list[tuple[int, int]]:
     at = {address: i for i, (address, _) in enumerate(code)}
     found = []
@@ -45,18 +55,18 @@ def report(name: str, code: list[tuple[int, str]]) -> None:
         body = code[first : last + 1]
         matrix, exponentials = count(body, "HMMA", "HGMMA"), count(body, "MUFU")
         if matrix > 0 and exponentials > 8:
-            rows.append((len(body), matrix, exponentials, words(body, "STL"), words(body, "LDL")))
+            rows.append((len(body), matrix, exponentials, words(body, "STL"), words(body, "LDL"), ahead(body)))
     if not rows:
         return
     innermost = min(matrix for _, matrix, *_ in rows)
     for row in rows:
         if row[1] == innermost:
-            print(name, *row, words(code, "STL"), sep=",")
+            print(name, *row[:-1], words(code, "STL"), row[-1], sep=",")
 
 
 def main() -> int:
     wanted = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
-    print("kernel,instructions,matrix,exponentials,spill_stored,spill_loaded,spill_stored_in_kernel")
+    print("kernel,instructions,matrix,exponentials,spill_stored,spill_loaded,spill_stored_in_kernel,ahead")
     name: str | None = None
     code: list[tuple[int, str]] = []
     for line in sys.stdin:

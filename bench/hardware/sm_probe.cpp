@@ -9,6 +9,7 @@
 #include "attest/hardware/device.h"
 #include "attest/hardware/launches.h"
 #include "attest/hardware/pipes.h"
+#include "contention.h"
 #include "copies.h"
 #include "drift.h"
 #include "in_step.h"
@@ -49,6 +50,18 @@ void print_jumps(std::ostream& rows) {
 void print_wgmma(std::ostream& rows) {
   for (const ProductsTime& r : measure_wgmma())
     rows << r.columns << ',' << r.a << ',' << r.warpgroups << ',' << r.products << ',' << r.cycles << '\n';
+}
+
+void print_contention(std::ostream& rows) {
+  for (const ContentionRow& r : measure_contention())
+    rows << r.part << ',' << r.tile_n << ',' << r.warpgroups << ',' << r.columns << ',' << r.a << ',' << r.alone << ','
+         << r.beside << ',' << r.product_alone << ',' << r.product_beside << '\n';
+}
+
+void print_issue(std::ostream& rows) {
+  for (const IssueRow& r : measure_issue())
+    rows << r.tile_n << ',' << r.headdim << ',' << r.p_in_smem << ',' << r.issued << ',' << r.scores << ',' << r.output
+         << '\n';
 }
 
 // for a profiler to time
@@ -105,6 +118,8 @@ const Experiment experiments[] = {
      measure_local},
     {"waits", "row_bytes,ctas,share,slices,between,around,source,turn,deviation,longest", measure_waits},
     {"in_step", "stride,copies,warps,cycles", measure_in_step},
+    {"contention", "part,tile_n,warpgroups,columns,a,alone,beside,product_alone,product_beside", print_contention},
+    {"issue", "tile_n,headdim,p_in_smem,issued,scores,output", print_issue},
     {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
 };
 

@@ -61,7 +61,10 @@ const Variant variants[] = {
      }},
     {"requests never merge", [](Call& c) { make_each_sm_a_gpc(c.device); }},
     {"no waits beside products",
-     [](Call& c) { c.device.alu_beside_wgmma = c.device.fma_beside_wgmma = c.device.exp_beside_wgmma = 1; }},
+     [](Call& c) {
+       DeviceSpec& d = c.device;
+       d.alu_beside_wgmma = d.fma_beside_wgmma = d.exp_beside_wgmma = d.scaled_exp_beside_wgmma = 1;
+     }},
     {"no prologue of producers", [](Call& c) { c.device.bulk_prologue_cycles = 0; }},
     {"no launch", [](Call& c) { c.device.kernel_launch_cycles = c.device.cta_launch_cycles = 0; }},
 };

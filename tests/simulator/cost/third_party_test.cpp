@@ -84,18 +84,15 @@ struct Beyond {
 };
 constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
                      *unseen = "h200_unseen.csv",
-                     *of_96 = "headdim 96, whose copies are of halves of lines: L2 lets go of more, not known why",
-                     *turns = "key tiles at headdim 128, whose warpgroups' turns queue less than the model has";
+                     *of_96 = "headdim 96, whose copies are of halves of lines: L2 lets go of more, not known why";
 
 constexpr Beyond beyond[] = {
-    {later, "fa3", "cycles", 8.2, 11.9, turns},
     {blind, "cudnn", "DRAM read", 1.12, 9.6, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
     {unseen, "fa2", "DRAM read", 1.87, 7.8, of_96},
-    {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.3, 9.9, "docs/simulator.md, Open: 8192 keys, 32 heads on 8"},
-    {"h200_fa3_causal.csv", "fa3", "cycles", 8.2, 10.6, turns},
+    {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.7, 13.7,
+     "docs/simulator.md, Open: 8192 keys, 32 heads on 8; chance at 64 on 8"},
     {waves, "cudnn", "L2 read", 11.7, 51.9, "most at headdim 96 of one head, whose lines are asked for in halves"},
     {waves, "cudnn", "crossing", 9.4, 24.2, "which CTAs arrive first is chance, and so which heads both sides read"},
-    {"h200_gqa.csv", "fa3", "cycles", 9.5, 10.4, turns},
 };
 
 const Beyond* beyond_of(const std::string& file, const std::string& kernel, std::string_view figure) {
@@ -205,23 +202,27 @@ TEST(ThirdParty, SixteenShapesCountedAfterTheModels) { score("h200_blind.csv"); 
 // And sixteen drawn at random of which nothing has been looked at.
 TEST(ThirdParty, SixteenShapesDrawnAtRandom) { score("h200_unseen.csv"); }
 
-// Most with query heads that share key heads: docs/simulator.md, "Open".
+// Most with query heads that share key heads: docs/simulator.md, "Open". Two runs of a call read up to 6% more or less
+// from DRAM, and its prediction is one run too, so what is held is the mean of both.
 TEST(ThirdParty, CausalCallsOfFA3) {
   const std::vector<Ratios> rows = score("h200_fa3_causal.csv").at("fa3");
+  std::map<std::pair<bool, std::string>, std::vector<Ratios>> calls;  // by whether heads share keys
   std::size_t at = 0;
-  int sharing = 0;
-  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_fa3_causal.csv")) {
-    if (row.kernel != "fa3") continue;  // compiled otherwise
-    SCOPED_TRACE(command_line(case_of(row)));
-    const bool shares = row.at("nheads_k") < row.at("nheads");
-    sharing += shares;
-    const Ratios& x = rows.at(at++);
-    EXPECT_NEAR(x.dram_read, 1, shares ? 0.105 : 0.08);
-    EXPECT_NEAR(x.l2_read, 1, 0.08);
-    EXPECT_NEAR(x.cycles, 1, 0.12);
-  }
+  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_fa3_causal.csv"))
+    if (row.kernel == "fa3")  // others are compiled otherwise
+      calls[{row.at("nheads_k") < row.at("nheads"), command_line(case_of(row))}].push_back(rows.at(at++));
   EXPECT_EQ(at, rows.size());
-  EXPECT_EQ(sharing, 10);
+  std::size_t sharing = 0;
+  for (const auto& [call, runs] : calls) {
+    SCOPED_TRACE(call.second);
+    sharing += call.first ? runs.size() : 0;
+    ASSERT_EQ(runs.size(), 2U);
+    const auto mean = [&r = runs](double Ratios::*ratio) { return (r.front().*ratio + r.back().*ratio) / 2; };
+    EXPECT_NEAR(mean(&Ratios::dram_read), 1, call.first ? 0.105 : 0.08);
+    EXPECT_NEAR(mean(&Ratios::l2_read), 1, 0.05);
+    EXPECT_NEAR(mean(&Ratios::cycles), 1, 0.06);
+  }
+  EXPECT_EQ(sharing, 10U);
 }
 
 // Its plan was read off six of these 43 calls (headdim 64 and 128, full and causal, 96 and 256, of 4096 keys).

@@ -63,6 +63,7 @@ struct DeviceSpec {
   double alu_instruction_cycles = 0, fma_instruction_cycles = 0, wgmma_latency_cycles = 0;
   // how many times as long they, and exponentials, take while wgmma multiplies for another warpgroup
   double alu_beside_wgmma = 1, fma_beside_wgmma = 1, exp_beside_wgmma = 1;
+  double scaled_exp_beside_wgmma = 1;  // likewise an exponential with the product that scales its score
 
   // ---- how far CTAs drift apart: standard deviations, as fractions
   // of a key tile's time where it is a random walk, by mma.sync, by one or two warpgroups of wgmma and by more

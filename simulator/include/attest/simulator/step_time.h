@@ -34,6 +34,9 @@ struct StepDemand {
   double l2 = 0;             // of its SM's share of L2, by local memory that L1 does not serve
   double l2_waited = 0;      // of that, what it waits for beside other warps: loads leave an SM behind its stores
   double behind_copies = 0;  // of waiting to load, behind what the CTA's other warps copy
+  // of a warpgroup: products that scale its scores, and of `fixed` what its lanes wait for each other's maxima, and
+  // what stands among products
+  double scaling = 0, exchange = 0, among_products = 0;
 };
 
 /// Address arithmetic, loop control, moves and packing beside the instructions that the models list, but for what

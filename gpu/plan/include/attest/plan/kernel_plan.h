@@ -81,6 +81,9 @@ struct KernelPlan {
   int producer_spill_sectors = 0;    // of local memory that its producers store in each query tile, 32 bytes each
   int older_cta_lead = 0;            // thousandths by which an SM's oldest CTA is faster than the mean of its CTAs
   int step_deviation = 0;            // of a key tile's time, in thousandths; 0: as its matrix instruction has it
+  /// within_warpgroup: of a key tile's maxima, then of its exponentials, so many thousandths stand before the wait for
+  /// O += P V.
+  int softmax_ahead = 2000;
 
   friend constexpr bool operator==(const KernelPlan&, const KernelPlan&) = default;
 

@@ -1,0 +1,163 @@
+#include "ahead_time.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "measured_rows.h"
+#include "queueing_network.h"
+
+namespace attest {
+namespace {
+
+/// A device whose pipes take no notice of products beside them, so that times add up by hand.
+DeviceSpec undisturbed() {
+  DeviceSpec device = load_device("h200");
+  device.alu_beside_wgmma = device.fma_beside_wgmma = device.scaled_exp_beside_wgmma = 1;
+  return device;
+}
+
+KernelPlan of_warpgroups(int n, int tile_n = 64, int ahead = 2000) {
+  KernelPlan plan;
+  plan.num_warps = 4 * n, plan.tile_m = 64 * n, plan.tile_n = tile_n;
+  plan.producer_warps = 4;
+  plan.copy_kind = CopyKind::tma, plan.matrix_kind = MatrixKind::wgmma;
+  plan.softmax_ahead = ahead;
+  return plan;
+}
+
+StepDemand demand(double tensor, double exp, double maxima) {
+  StepDemand d;
+  d.tensor = tensor, d.exp = exp, d.maxima = maxima;
+  return d;
+}
+
+TEST(AheadTime, ASoftmaxBehindTheScoresHidesTheOutput) {
+  const DeviceSpec device = undisturbed();
+  const double latency = device.wgmma_latency_cycles;
+  StepDemand d = demand(1000, 700, 300);
+  d.exchange = 40, d.fixed = 90, d.among_products = 20;
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 1), 500 + latency + 300 + 40 + 700 + 30, 1);
+  d.exp = 50;  // the output is what it waits for: 500 behind the scores
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 1), 1000 + latency + 30, 1);
+}
+
+TEST(AheadTime, WhatStandsAfterTheWaitHidesNothing) {
+  const DeviceSpec device = undisturbed();
+  const StepDemand d = demand(1000, 600, 300);
+  const double latency = device.wgmma_latency_cycles;
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 0), device, 1), 1000 + latency + 900, 1);
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 500), device, 1), 1000 + latency + 750, 1);
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 1500), device, 1), 500 + latency + 900, 1);
+}
+
+TEST(AheadTime, PackingAndRescalingStandAmongExponentialsAfterTheWait) {
+  const DeviceSpec device = undisturbed();
+  StepDemand d = demand(1000, 600, 300);
+  d.packing = 200, d.rescaling = 100;
+  const double among = ahead_time(d, of_warpgroups(1, 64, 1000), device, 1);
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 2000), device, 1), 500 + device.wgmma_latency_cycles + 1200, 1);
+  d.packing = d.rescaling = 0;
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 1000), device, 1), among, 1);
+}
+
+// Of eleven products for O four wait for their issue until the scores are done.
+TEST(AheadTime, SevenProductsAreUnderWay) {
+  const DeviceSpec device = undisturbed();
+  const StepDemand d = demand(2200, 2000, 300);
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 176), device, 1), 1100 + 400 + device.wgmma_latency_cycles + 2300, 1);
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/issue.csv")) {
+    const auto of = [&](const char* name) { return std::stod(row.at(name)); };
+    const double product = of("headdim") / 2;  // 2048 products and sums a cycle
+    const double behind = (of("output") - of("scores")) / product, outputs = of("tile_n") / 16;
+    std::printf("%3.0f x %3.0f%s: scores are seen %.2f products before the end, of %.0f for O\n", of("tile_n"),
+                of("headdim"), of("p_in_smem") != 0 ? ", P in shared memory" : "", behind, outputs);
+    EXPECT_NEAR(behind, std::min(7.0, outputs), 0.55);
+  }
+}
+
+TEST(AheadTime, ProductsAreOneAfterTheOtherAtMost) {
+  const DeviceSpec device = undisturbed();
+  for (const int n : {2, 3}) {
+    const double key_tile = ahead_time(demand(3000, 500, 100), of_warpgroups(n), device, 1);
+    EXPECT_GE(key_tile, n * 3000 - 1);
+    EXPECT_LE(key_tile, n * 3000 + 700);
+  }
+  const StepDemand d = demand(1500, 2000, 100);  // what one has after its products, the other's products fill
+  EXPECT_LT(ahead_time(d, of_warpgroups(2), device, 1), 2 * ahead_time(d, of_warpgroups(1), device, 1) - 1200);
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 2), ahead_time(d, of_warpgroups(2), device, 1), 200);
+}
+
+TEST(AheadTime, WarpgroupsAtTheirSoftmaxMeetAsInAClosedNetwork) {
+  const DeviceSpec device = undisturbed();
+  StepDemand d = demand(1, 900, 400);
+  d.fixed = 300;
+  for (const int n : {1, 2, 3}) {
+    const double round = cycle_of_network({{{900}, {400}}, {}, 300 + device.wgmma_latency_cycles}, {n});
+    EXPECT_NEAR(ahead_time(d, of_warpgroups(n), device, 1) / round, 1, 0.06) << n;
+  }
+}
+
+TEST(AheadTime, ProductsBesideThemMakePartsSlower) {
+  StepDemand d = demand(700, 1000, 500);
+  d.packing = 200, d.rescaling = 400, d.exchange = 40, d.fixed = 90;
+  const double before = ahead_time(d, of_warpgroups(2), undisturbed(), 1);
+  for (double DeviceSpec::*wait : {&DeviceSpec::alu_beside_wgmma, &DeviceSpec::scaled_exp_beside_wgmma}) {
+    DeviceSpec device = undisturbed();
+    device.*wait = 1.5;
+    EXPECT_GT(ahead_time(d, of_warpgroups(2), device, 1), before + 20);
+  }
+  DeviceSpec device = undisturbed();  // slower rescaling leaves products more of the tensor pipe
+  device.fma_beside_wgmma = 1.5;
+  EXPECT_NE(ahead_time(d, of_warpgroups(2), device, 1), before);
+}
+
+// O's rescaling alone takes a cycle of the tensor pipe for each instruction; among exponentials it takes nothing.
+TEST(AheadTime, RescalingAloneTakesFromTheTensorPipe) {
+  const DeviceSpec device = undisturbed();
+  StepDemand d = demand(3000, 500, 100);
+  const double without = ahead_time(d, of_warpgroups(2), device, 1);
+  d.rescaling = 64 * device.fma_instruction_cycles;
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(2), device, 1), without + 2 * 64, 15);
+  EXPECT_NEAR(ahead_time(d, of_warpgroups(2, 64, 1000), device, 1), without, 15);
+}
+
+// docs/results/h200-sm/contention.csv: the softmax of 64 rows, and what products take meanwhile.
+TEST(AheadTime, PartsOfTheSoftmaxLastAsMeasured) {
+  const DeviceSpec device = load_device("h200");
+  int rows = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/contention.csv")) {
+    const auto of = [&](const char* name) { return std::stod(row.at(name)); };
+    const double taken = of("beside") * (1 - of("product_alone") / of("product_beside"));
+    if (row.at("part") == "rescaling") {
+      EXPECT_NEAR(taken / (of("warpgroups") * (of("warpgroups") > 1 ? 32 : 64)), 1.1, 0.12);
+    }
+    if (row.at("part") != "one_by_one" || of("warpgroups") > 1) continue;
+    KernelPlan plan = of_warpgroups(1, std::stoi(row.at("tile_n")));
+    plan.headdim = plan.headdim_v = 128;
+    Counts counts;
+    counts.key_tiles = 1;
+    counts.matrix_steps = std::int64_t{2} * plan.tile_m * plan.tile_n * plan.headdim / 4096;
+    counts.exponentials = std::int64_t{1} * plan.tile_m * plan.tile_n;
+    const StepDemand d = step_demand(plan, device, counts, 0);
+    const double alone = d.maxima + d.exchange + d.exp + d.scaling;
+    const double beside =
+        device.alu_beside_wgmma * (d.maxima + d.exchange) + device.scaled_exp_beside_wgmma * (d.exp + d.scaling);
+    std::printf(
+        "%d columns of scores: alone %.3f, beside products of %s columns, A in %s, %.3f; they take %.2f of it\n",
+        plan.tile_n, alone / of("alone"), row.at("columns").c_str(), row.at("a").c_str(), beside / of("beside"),
+        taken / of("beside"));
+    EXPECT_NEAR(alone / of("alone"), 1, 0.02);
+    EXPECT_NEAR(beside / of("beside"), 1, 0.1);
+    EXPECT_NEAR(taken / of("beside"), 0, 0.09);
+    ++rows;
+  }
+  EXPECT_EQ(rows, 4);
+}
+
+}  // namespace
+}  // namespace attest

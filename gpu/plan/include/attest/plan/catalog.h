@@ -135,9 +135,11 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);
   if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
   if (plan.element_bytes == 2 && padded == 96) {
-    plan.known_registers = causal && whole ? 255 : 252;
-    if (causal && whole) plan.spill_words_per_cta = 2;
+    const bool fills_rows = p.headdim == padded;
+    plan.known_registers = fills_rows && !(causal && whole) ? 252 : 255;
+    if (whole && fills_rows == causal) plan.spill_words_per_cta = causal ? 2 : 18;
   }
+  if (plan.element_bytes == 2 && padded == 192 && !causal) plan.known_registers = 228;
   if (plan.element_bytes == 2 && two_fit) {
     plan.known_registers = 254;
     if (causal && whole) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;

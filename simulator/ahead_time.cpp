@@ -44,6 +44,10 @@ Softmax softmax_of(const StepDemand& d, const KernelPlan& plan, const DeviceSpec
   s.after = {maxima(1 - of_maxima), exponentials_of(1 - of_exponentials)};
   auto& exchanging = of_maxima < 1 ? s.after : s.ahead;
   exchanging.insert(exchanging.begin() + 1, exchange);
+  if (d.modifiers > 0) {
+    auto& modifying = of_maxima > 0 ? s.ahead : s.after;
+    modifying.insert(modifying.begin(), {fma, d.modifiers, device.fma_beside_wgmma, 1 / device.fma_instruction_cycles});
+  }
   s.after.push_back({alu, (1 - hidden) * d.packing, device.alu_beside_wgmma});
   s.after.push_back({fma, (1 - hidden) * d.rescaling, device.fma_beside_wgmma, 1 / device.fma_instruction_cycles});
   s.after.push_back({no_pipe, d.fixed - d.exchange - d.among_products});
@@ -188,7 +192,8 @@ class Ahead {
 }  // namespace
 
 double ahead_time(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  return Ahead(demand, plan, device, ctas).follow();
+  const double shared_memory = (demand.smem + demand.operands) * ctas * plan.num_warps;
+  return std::max(shared_memory, Ahead(demand, plan, device, ctas).follow());
 }
 
 }  // namespace attest

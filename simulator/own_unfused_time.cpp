@@ -99,7 +99,7 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
     double turn = turns.l2, cycles = 0;
     for (int round = 0; round < 4; ++round) {
       // a CTA's warps meet behind a slice's turns and wait for the one whose DRAM took longest
-      const double from_dram = code.slice().waits * (turn - turns.l2) / turns.dram;
+      const double from_dram = turns.dram == 0 ? 0 : code.slice().waits * std::max(0.0, turn - turns.l2) / turns.dram;
       const double slowest = largest_of(static_cast<int>(warps)) * turns.dram_deviation * std::sqrt(from_dram);
       const double loads = sums + steps * (code.slice().waits * turn + slowest);
       cycles = cycles_beside(d, loads, n, device);

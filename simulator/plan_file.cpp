@@ -96,6 +96,11 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
                                       std::pair{"spill_words_at_start", plan.spill_words_at_start},
                                       std::pair{"producer_spill_sectors", plan.producer_spill_sectors}})
       if (words != 0) reader.refuse(name, fmt::format("{}", words), "needs known_registers beside it");
+  if (plan.spill_words_at_start != 0 && plan.persistence == Persistence::none)
+    reader.refuse("spill_words_at_start", fmt::format("{}", plan.spill_words_at_start),
+                  "needs a persistence other than none: each CTA has one query tile");
+  if (plan.producer_spill_sectors != 0 && plan.producer_warps == 0)
+    reader.refuse("producer_spill_sectors", fmt::format("{}", plan.producer_spill_sectors), "needs producer_warps");
   if (plan.spill_words_entering > plan.spill_words_per_cta)
     reader.refuse("spill_words_entering", fmt::format("{}", plan.spill_words_entering),
                   fmt::format("is more than spill_words_per_cta = {}", plan.spill_words_per_cta));

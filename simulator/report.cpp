@@ -222,7 +222,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
   }
-  options.l1_serves = missing_together.copies;
+  const auto narrow_bytes = [&](Operand x) { return plan.copy_bytes(x) < 16 ? plan.tile_bytes(x) : 0; };
+  options.l1_serves = missing_together.copies * (narrow_bytes(Operand::k) + narrow_bytes(Operand::v)) /
+                      (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v));
   options.l1_lets_go = missing.arguments > 0;
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waits_per_key_tile = demand.waits;

@@ -145,6 +145,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double alu = device.alu_instruction_cycles * pipe_width, fma_pipe = device.fma_instruction_cycles * pipe_width;
   d.maxima = alu * (elements + 4 + masks);
   d.sums = fma_pipe * (elements + 2 + modified);  // the scores' own product is hidden under exponentials
+  d.modifiers = fma_pipe * modified;
   d.packing = alu * packs;
   d.rescaling = fma_pipe * (outputs + 2);
   d.epilogue = fma_pipe * outputs + alu * outputs / 2;

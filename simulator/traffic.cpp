@@ -95,8 +95,9 @@ double Traffic::read_keys(Slot& slot, int tile, double now, double in_l1) {
   const double from_dram = read_lines(lines.k, slot.side);
   const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
   // a cluster asks for a tile once, a part each CTA, and multicasts it
-  const double asked = in_l1 == 1 ? 0 : (1 - in_l1) * coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
-  const double share = 1 - in_l1 - merging_ * (1 - in_l1 - asked);
+  // who finds all of it in L1 asks for nothing, and begins no window in which others merge
+  const double asked = in_l1 == 1 ? 0 : coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
+  const double share = (1 - in_l1) * (1 - merging_ * (1 - asked));
   count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : share);
   count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
   return from_dram;

@@ -46,6 +46,23 @@ TEST(AheadTime, ASoftmaxBehindTheScoresHidesTheOutput) {
   EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 1), 1000 + latency + 30, 1);
 }
 
+TEST(AheadTime, WhatModifiesScoresStandsBeforeTheirMaxima) {
+  const DeviceSpec device = undisturbed();
+  StepDemand d = demand(1000, 700, 300);
+  for (const int ahead : {0, 2000}) {
+    d.modifiers = 0;
+    const double plain = ahead_time(d, of_warpgroups(1, 64, ahead), device, 1);
+    d.modifiers = 200;
+    EXPECT_GT(ahead_time(d, of_warpgroups(1, 64, ahead), device, 1), plain + 199) << ahead;
+  }
+}
+
+TEST(AheadTime, SharedMemoryIsNoFasterThanItsWavefronts) {
+  StepDemand d = demand(1000, 700, 300);
+  d.smem = 500, d.operands = 100;
+  EXPECT_EQ(ahead_time(d, of_warpgroups(2), undisturbed(), 1), 8 * 600);
+}
+
 TEST(AheadTime, WhatStandsAfterTheWaitHidesNothing) {
   const DeviceSpec device = undisturbed();
   const StepDemand d = demand(1000, 600, 300);

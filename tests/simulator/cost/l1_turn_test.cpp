@@ -33,6 +33,7 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
     EXPECT_LT(missing, 0.4);
     EXPECT_LT(l1_turn(copying(8), h200, {}, 1, false, in_step).arguments, 0.03);  // 380 lines in 1240
     EXPECT_EQ(l1_turn(copying(16), h200, {}, 2, false, in_step).arguments, 0);    // which pass L1 by
+    EXPECT_EQ(l1_turn(copying(16), h200, {}, 2, false, in_step).copies, 0);
   }
 }
 
@@ -70,7 +71,9 @@ TEST(L1Turn, SpilledWordsMissAsCounted) {
     std::printf("headdim %ld, %d bytes: %.3f of %.3f; apart %.3f, together %.3f; waits %.0f, %.0f\n",
                 static_cast<long>(c.problem.headdim), plan.copy_bytes(Operand::k), predicted, missed, apart.loads,
                 together.loads, apart.waits, together.waits);
-    EXPECT_NEAR(predicted, missed, 0.2);
+    EXPECT_NEAR(predicted, missed, 0.17);
+    EXPECT_LE(together.loads, missed);
+    EXPECT_GE(apart.loads, missed - 0.002);
     EXPECT_EQ(apart.loads > 0, plan.copy_bytes(Operand::k) < 16);
     ++launches;
   }

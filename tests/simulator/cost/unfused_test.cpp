@@ -161,6 +161,15 @@ TEST(Unfused, EachKernelSaysWhatBindsIt) {
 }
 
 // gpu/unfused's time is of these numbers, each a row of what bench/hardware/unfused_paths.py reads off its kernels.
+TEST(Unfused, OursOfNoKeysTakeFiniteTime) {
+  const DeviceSpec h200 = load_device("h200");
+  Problem p;
+  p.batch = p.nheads = p.nheads_k = 2, p.seqlen_q = 64, p.seqlen_k = 0, p.headdim = p.headdim_v = 64;
+  const UnfusedCost cost = unfused_cost(p, h200, own_unfused(p));
+  EXPECT_GE(cost.cycles, 0);
+  EXPECT_LT(cost.cycles, 1e6);
+}
+
 TEST(Unfused, OursExecuteTheirMachineCode) {
   std::map<std::string, WarpCode> rows;
   std::ifstream in(ATTEST_MEASURED "/unfused_paths.csv");

@@ -37,6 +37,7 @@ struct StepDemand {
   // of a warpgroup: products that scale its scores, and of `fixed` what its lanes wait for each other's maxima, and
   // what stands among products
   double scaling = 0, exchange = 0, among_products = 0;
+  double modifiers = 0;  // of `sums`, what softcap, ALiBi and a bias add to each score
 };
 
 /// Address arithmetic, loop control, moves and packing beside the instructions that the models list, but for what

@@ -107,7 +107,8 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 /// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
 /// from shared memory in each key tile. Registers and spill are those of PyTorch 2.11's sm_90 code
 /// (docs/results/h200-sm.md): words stored in the loop over key tiles from its SASS, and once a CTA from the
-/// bytes counted. Lengths that are no multiple of the tiles run another kernel than whole tiles do.
+/// bytes counted (at headdim 80 and 192: simulator/measured/h200_drawn.csv). Lengths that are no multiple of the tiles
+/// run another kernel than whole tiles do.
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
@@ -137,12 +138,14 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   if (plan.element_bytes == 2 && padded == 96) {
     const bool fills_rows = p.headdim == padded;
     plan.known_registers = fills_rows && !(causal && whole) ? 252 : 255;
-    if (whole && fills_rows == causal) plan.spill_words_per_cta = causal ? 2 : 18;
+    if (whole && fills_rows && causal) plan.spill_words_per_cta = 2;
+    if (whole && !fills_rows && !causal) plan.spill_words_per_cta = 18;
   }
-  if (plan.element_bytes == 2 && padded == 192 && !causal) plan.known_registers = 228;
+  if (plan.element_bytes == 2 && padded == 192 && plan.num_warps == 8 && !causal) plan.known_registers = 228;
   if (plan.element_bytes == 2 && two_fit) {
     plan.known_registers = 254;
-    if (causal && whole) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;
+    const bool whole_here = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
+    if (causal && whole_here) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;
   }
   // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
   if (plan.element_bytes == 2)

@@ -68,9 +68,11 @@ KernelPlan with_fields(const JsonReader& reader, const Json& object, const Kerne
         recompiled || (field.kind == PlanField::Kind::compiled && plan_value(plan, field) != plan_value(base, field));
   }
   if (recompiled)
-    for (const PlanField& field : plan_fields())
-      if (field.kind == PlanField::Kind::known && !object.contains(field.name))
-        plan.*std::get<int KernelPlan::*>(field.member) = 0;
+    for (const PlanField& field : plan_fields()) {
+      if (field.kind != PlanField::Kind::known || object.contains(field.name)) continue;
+      const auto known = std::get<int KernelPlan::*>(field.member);
+      plan.*known = KernelPlan{}.*known;
+    }
   const KernelPlan allowed = with_layout(plan, c);
   for (const PlanField& field : plan_fields()) {
     if (!field.name.starts_with("copy_bytes")) continue;

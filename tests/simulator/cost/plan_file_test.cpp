@@ -98,6 +98,8 @@ TEST(PlanFile, ABaseGivesWhatIsLeftOutAndForgetsItsRegistersWhenRecompiled) {
   EXPECT_EQ(other.known_registers + other.spill_words_per_key_tile + other.spill_words_per_cta, 0);
   const KernelPlan known = read(plan_with({{"base", "fa2"}, {"tile_n", 32}, {"known_registers", 200}})).plan;
   EXPECT_EQ(known.known_registers, 200);
+  ASSERT_NE(plan_named("fa3", d128(), load_device("h200")).softmax_ahead, KernelPlan{}.softmax_ahead);
+  EXPECT_EQ(read(plan_with({{"base", "fa3"}, {"tile_n", 128}})).plan.softmax_ahead, KernelPlan{}.softmax_ahead);
 }
 
 TEST(PlanFile, AReportIsReadToo) {

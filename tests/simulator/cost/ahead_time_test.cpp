@@ -10,6 +10,7 @@
 
 #include "measured_rows.h"
 #include "queueing_network.h"
+#include "step_demands.h"
 
 namespace attest {
 namespace {
@@ -21,72 +22,63 @@ DeviceSpec undisturbed() {
   return device;
 }
 
-KernelPlan of_warpgroups(int n, int tile_n = 64, int ahead = 2000) {
-  KernelPlan plan;
-  plan.num_warps = 4 * n, plan.tile_m = 64 * n, plan.tile_n = tile_n;
-  plan.producer_warps = 4;
-  plan.copy_kind = CopyKind::tma, plan.matrix_kind = MatrixKind::wgmma;
+KernelPlan issuing_ahead(int n, int tile_n = 64, int ahead = 2000) {
+  KernelPlan plan = of_warpgroups(n, tile_n);
   plan.softmax_ahead = ahead;
   return plan;
-}
-
-StepDemand demand(double tensor, double exp, double maxima) {
-  StepDemand d;
-  d.tensor = tensor, d.exp = exp, d.maxima = maxima;
-  return d;
 }
 
 TEST(AheadTime, ASoftmaxBehindTheScoresHidesTheOutput) {
   const DeviceSpec device = undisturbed();
   const double latency = device.wgmma_latency_cycles;
-  StepDemand d = demand(1000, 700, 300);
+  StepDemand d = demand_of(1000, 700, 300);
   d.exchange = 40, d.fixed = 90, d.among_products = 20;
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 1), 500 + latency + 300 + 40 + 700 + 30, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1), device, 1), 500 + latency + 300 + 40 + 700 + 30, 1);
   d.exp = 50;  // the output is what it waits for: 500 behind the scores
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 1), 1000 + latency + 30, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1), device, 1), 1000 + latency + 30, 1);
 }
 
 TEST(AheadTime, WhatModifiesScoresStandsBeforeTheirMaxima) {
   const DeviceSpec device = undisturbed();
-  StepDemand d = demand(1000, 700, 300);
+  StepDemand d = demand_of(1000, 700, 300);
   for (const int ahead : {0, 2000}) {
     d.modifiers = 0;
-    const double plain = ahead_time(d, of_warpgroups(1, 64, ahead), device, 1);
+    const double plain = ahead_time(d, issuing_ahead(1, 64, ahead), device, 1);
     d.modifiers = 200;
-    EXPECT_GT(ahead_time(d, of_warpgroups(1, 64, ahead), device, 1), plain + 199) << ahead;
+    EXPECT_GT(ahead_time(d, issuing_ahead(1, 64, ahead), device, 1), plain + 199) << ahead;
   }
 }
 
 TEST(AheadTime, SharedMemoryIsNoFasterThanItsWavefronts) {
-  StepDemand d = demand(1000, 700, 300);
+  StepDemand d = demand_of(1000, 700, 300);
   d.smem = 500, d.operands = 100;
-  EXPECT_EQ(ahead_time(d, of_warpgroups(2), undisturbed(), 1), 8 * 600);
+  EXPECT_EQ(ahead_time(d, issuing_ahead(2), undisturbed(), 1), 8 * 600);
 }
 
 TEST(AheadTime, WhatStandsAfterTheWaitHidesNothing) {
   const DeviceSpec device = undisturbed();
-  const StepDemand d = demand(1000, 600, 300);
+  const StepDemand d = demand_of(1000, 600, 300);
   const double latency = device.wgmma_latency_cycles;
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 0), device, 1), 1000 + latency + 900, 1);
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 500), device, 1), 1000 + latency + 750, 1);
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 1500), device, 1), 500 + latency + 900, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 0), device, 1), 1000 + latency + 900, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 500), device, 1), 1000 + latency + 750, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 1500), device, 1), 500 + latency + 900, 1);
 }
 
 TEST(AheadTime, PackingAndRescalingStandAmongExponentialsAfterTheWait) {
   const DeviceSpec device = undisturbed();
-  StepDemand d = demand(1000, 600, 300);
+  StepDemand d = demand_of(1000, 600, 300);
   d.packing = 200, d.rescaling = 100;
-  const double among = ahead_time(d, of_warpgroups(1, 64, 1000), device, 1);
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 2000), device, 1), 500 + device.wgmma_latency_cycles + 1200, 1);
+  const double among = ahead_time(d, issuing_ahead(1, 64, 1000), device, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 2000), device, 1), 500 + device.wgmma_latency_cycles + 1200, 1);
   d.packing = d.rescaling = 0;
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 64, 1000), device, 1), among, 1);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 1000), device, 1), among, 1);
 }
 
 // Of eleven products for O four wait for their issue until the scores are done.
 TEST(AheadTime, SevenProductsAreUnderWay) {
   const DeviceSpec device = undisturbed();
-  const StepDemand d = demand(2200, 2000, 300);
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1, 176), device, 1), 1100 + 400 + device.wgmma_latency_cycles + 2300, 1);
+  const StepDemand d = demand_of(2200, 2000, 300);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 176), device, 1), 1100 + 400 + device.wgmma_latency_cycles + 2300, 1);
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/issue.csv")) {
     const auto of = [&](const char* name) { return std::stod(row.at(name)); };
     const double product = of("headdim") / 2;  // 2048 products and sums a cycle
@@ -100,47 +92,47 @@ TEST(AheadTime, SevenProductsAreUnderWay) {
 TEST(AheadTime, ProductsAreOneAfterTheOtherAtMost) {
   const DeviceSpec device = undisturbed();
   for (const int n : {2, 3}) {
-    const double key_tile = ahead_time(demand(3000, 500, 100), of_warpgroups(n), device, 1);
+    const double key_tile = ahead_time(demand_of(3000, 500, 100), issuing_ahead(n), device, 1);
     EXPECT_GE(key_tile, n * 3000 - 1);
     EXPECT_LE(key_tile, n * 3000 + 700);
   }
-  const StepDemand d = demand(1500, 2000, 100);  // what one has after its products, the other's products fill
-  EXPECT_LT(ahead_time(d, of_warpgroups(2), device, 1), 2 * ahead_time(d, of_warpgroups(1), device, 1) - 1200);
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(1), device, 2), ahead_time(d, of_warpgroups(2), device, 1), 200);
+  const StepDemand d = demand_of(1500, 2000, 100);  // what one has after its products, the other's products fill
+  EXPECT_LT(ahead_time(d, issuing_ahead(2), device, 1), 2 * ahead_time(d, issuing_ahead(1), device, 1) - 1200);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1), device, 2), ahead_time(d, issuing_ahead(2), device, 1), 200);
 }
 
 TEST(AheadTime, WarpgroupsAtTheirSoftmaxMeetAsInAClosedNetwork) {
   const DeviceSpec device = undisturbed();
-  StepDemand d = demand(1, 900, 400);
+  StepDemand d = demand_of(1, 900, 400);
   d.fixed = 300;
   for (const int n : {1, 2, 3}) {
     const double round = cycle_of_network({{{900}, {400}}, {}, 300 + device.wgmma_latency_cycles}, {n});
-    EXPECT_NEAR(ahead_time(d, of_warpgroups(n), device, 1) / round, 1, 0.06) << n;
+    EXPECT_NEAR(ahead_time(d, issuing_ahead(n), device, 1) / round, 1, 0.06) << n;
   }
 }
 
 TEST(AheadTime, ProductsBesideThemMakePartsSlower) {
-  StepDemand d = demand(700, 1000, 500);
+  StepDemand d = demand_of(700, 1000, 500);
   d.packing = 200, d.rescaling = 400, d.exchange = 40, d.fixed = 90;
-  const double before = ahead_time(d, of_warpgroups(2), undisturbed(), 1);
+  const double before = ahead_time(d, issuing_ahead(2), undisturbed(), 1);
   for (double DeviceSpec::*wait : {&DeviceSpec::alu_beside_wgmma, &DeviceSpec::scaled_exp_beside_wgmma}) {
     DeviceSpec device = undisturbed();
     device.*wait = 1.5;
-    EXPECT_GT(ahead_time(d, of_warpgroups(2), device, 1), before + 20);
+    EXPECT_GT(ahead_time(d, issuing_ahead(2), device, 1), before + 20);
   }
   DeviceSpec device = undisturbed();  // slower rescaling leaves products more of the tensor pipe
   device.fma_beside_wgmma = 1.5;
-  EXPECT_NE(ahead_time(d, of_warpgroups(2), device, 1), before);
+  EXPECT_NE(ahead_time(d, issuing_ahead(2), device, 1), before);
 }
 
 // O's rescaling alone takes a cycle of the tensor pipe for each instruction; among exponentials it takes nothing.
 TEST(AheadTime, RescalingAloneTakesFromTheTensorPipe) {
   const DeviceSpec device = undisturbed();
-  StepDemand d = demand(3000, 500, 100);
-  const double without = ahead_time(d, of_warpgroups(2), device, 1);
+  StepDemand d = demand_of(3000, 500, 100);
+  const double without = ahead_time(d, issuing_ahead(2), device, 1);
   d.rescaling = 64 * device.fma_instruction_cycles;
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(2), device, 1), without + 2 * 64, 15);
-  EXPECT_NEAR(ahead_time(d, of_warpgroups(2, 64, 1000), device, 1), without, 15);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(2), device, 1), without + 2 * 64, 15);
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(2, 64, 1000), device, 1), without, 15);
 }
 
 // docs/results/h200-sm/contention.csv: the softmax of 64 rows, and what products take meanwhile.
@@ -154,7 +146,7 @@ TEST(AheadTime, PartsOfTheSoftmaxLastAsMeasured) {
       EXPECT_NEAR(taken / (of("warpgroups") * (of("warpgroups") > 1 ? 32 : 64)), 1.1, 0.12);
     }
     if (row.at("part") != "one_by_one" || of("warpgroups") > 1) continue;
-    KernelPlan plan = of_warpgroups(1, std::stoi(row.at("tile_n")));
+    KernelPlan plan = issuing_ahead(1, std::stoi(row.at("tile_n")));
     plan.headdim = plan.headdim_v = 128;
     Counts counts;
     counts.key_tiles = 1;

@@ -9,16 +9,10 @@
 
 #include "attest/simulator/step_time.h"
 #include "measured_rows.h"
+#include "step_demands.h"
 
 namespace attest {
 namespace {
-
-KernelPlan warps(int n) {
-  KernelPlan plan;
-  plan.num_warps = n;
-  plan.tile_m = 16 * n;
-  return plan;
-}
 
 // The largest of two normal variates is 1 / sqrt(pi) above their mean, that of four 1.0294 (Teichroew 1956).
 TEST(BarrierTime, WarpsOfACtaWaitForTheSlowest) {

@@ -15,16 +15,10 @@
 
 #include "measured_rows.h"
 #include "queueing_network.h"
+#include "step_demands.h"
 
 namespace attest {
 namespace {
-
-KernelPlan warps(int n) {
-  KernelPlan plan;
-  plan.num_warps = n;
-  plan.tile_m = 16 * n;
-  return plan;
-}
 
 TEST(StepTime, AWarpAloneNeedsTheSumOfItsDemands) {
   const DeviceSpec device = load_device("h100");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attest/plan/catalog.h"
+#include "step_demands.h"
 
 namespace attest {
 namespace {
@@ -14,30 +15,21 @@ DeviceSpec undisturbed() {
   return device;
 }
 
-KernelPlan of_warpgroups(int n, int stages = 4) {
-  KernelPlan plan;
-  plan.num_warps = 4 * n, plan.tile_m = 64 * n, plan.tile_n = 64;
-  plan.stages = stages;
-  plan.producer_warps = 4;
-  plan.copy_kind = CopyKind::tma, plan.matrix_kind = MatrixKind::wgmma, plan.overlap = Overlap::between_warpgroups;
+KernelPlan taking_turns(int n, int stages = 4) {
+  KernelPlan plan = of_warpgroups(n);
+  plan.stages = stages, plan.overlap = Overlap::between_warpgroups;
   return plan;
-}
-
-StepDemand demand(double tensor, double exp, double maxima) {
-  StepDemand d;
-  d.tensor = tensor, d.exp = exp, d.maxima = maxima;
-  return d;
 }
 
 TEST(TurnsTime, AWarpgroupAloneNeedsTheSumOfItsPhases) {
   const DeviceSpec device = undisturbed();
-  const StepDemand d = demand(4000, 3000, 1000);
-  EXPECT_NEAR(turns_time(d, of_warpgroups(1), device, 1).key_tile, 8000 + 2 * device.wgmma_latency_cycles, 1);
+  const StepDemand d = demand_of(4000, 3000, 1000);
+  EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8000 + 2 * device.wgmma_latency_cycles, 1);
 }
 
 TEST(TurnsTime, WhatIsShortOfTheOthersHidesUnderTurns) {
   for (const int n : {2, 3}) {
-    const TurnsTime time = turns_time(demand(1000, 5000, 300), of_warpgroups(n), undisturbed(), 1);
+    const TurnsTime time = turns_time(demand_of(1000, 5000, 300), taking_turns(n), undisturbed(), 1);
     EXPECT_NEAR(time.key_tile, n * 5000, 1) << n << " warpgroups, one at exponentials at a time";
     EXPECT_GT(time.begin, 500 + 300);  // the first scores and maxima run under nothing
   }
@@ -45,34 +37,34 @@ TEST(TurnsTime, WhatIsShortOfTheOthersHidesUnderTurns) {
 
 TEST(TurnsTime, ProductsAreOneAfterTheOtherAtMost) {
   const DeviceSpec device = undisturbed();
-  const StepDemand d = demand(6000, 500, 100);
-  const double two = turns_time(d, of_warpgroups(2), device, 1).key_tile;
+  const StepDemand d = demand_of(6000, 500, 100);
+  const double two = turns_time(d, taking_turns(2), device, 1).key_tile;
   EXPECT_GE(two, 12000 - 1);
   EXPECT_LE(two, 12000 + 500 + 100 + 2 * device.wgmma_latency_cycles);
 }
 
 TEST(TurnsTime, CtasShareTheTensorPipeAndNotTheirTurns) {
-  const StepDemand d = demand(1000, 5000, 300);
-  EXPECT_LT(turns_time(d, of_warpgroups(1), undisturbed(), 2).key_tile, 1.3 * 6300);
-  EXPECT_GT(turns_time(d, of_warpgroups(2), undisturbed(), 1).key_tile, 1.5 * 6300);
+  const StepDemand d = demand_of(1000, 5000, 300);
+  EXPECT_LT(turns_time(d, taking_turns(1), undisturbed(), 2).key_tile, 1.3 * 6300);
+  EXPECT_GT(turns_time(d, taking_turns(2), undisturbed(), 1).key_tile, 1.5 * 6300);
 }
 
 TEST(TurnsTime, ProductsBesideThemMakeInstructionsSlower) {
   DeviceSpec device = undisturbed();
-  const StepDemand d = demand(3000, 3000, 1500);
-  const double before = turns_time(d, of_warpgroups(2), device, 1).key_tile;
+  const StepDemand d = demand_of(3000, 3000, 1500);
+  const double before = turns_time(d, taking_turns(2), device, 1).key_tile;
   device.exp_beside_wgmma = 1.5;
-  EXPECT_GT(turns_time(d, of_warpgroups(2), device, 1).key_tile, before + 500);
+  EXPECT_GT(turns_time(d, taking_turns(2), device, 1).key_tile, before + 500);
 }
 
 // With one slot a copy begins when the last warpgroup has released it: its trip and its bytes stand between two tiles.
 TEST(TurnsTime, OneSlotExposesACopy) {
   const DeviceSpec device = undisturbed();
-  KernelPlan one = of_warpgroups(1, 1);
+  KernelPlan one = taking_turns(1, 1);
   one.headdim = one.headdim_v = 256;
   KernelPlan two = one;
   two.stages = 2;
-  const StepDemand d = demand(1000, 100, 50);
+  const StepDemand d = demand_of(1000, 100, 50);
   const double copy = device.l2_latency_cycles + one.tile_bytes(Operand::k) / l2_bytes_per_clock(device);
   ASSERT_GT(copy, 500 + 100 + 50 + 2 * device.wgmma_latency_cycles);  // longer than K's slot is free for
   EXPECT_GT(turns_time(d, one, device, 1).key_tile, turns_time(d, two, device, 1).key_tile);
@@ -86,7 +78,7 @@ TEST(TurnsTime, NamedPlansTakeTurnsWhereTheySay) {
   const KernelPlan cudnn = cudnn_plan(p, device.smem_bytes_per_cta_max);
   KernelPlan within = cudnn;
   within.overlap = Overlap::within_warpgroup;
-  StepDemand d = demand(1024, 528, 153);
+  StepDemand d = demand_of(1024, 528, 153);
   d.fixed = 200;
   EXPECT_EQ(cycles_per_key_tile(d, cudnn, device, 1), turns_time(d, cudnn, device, 1).key_tile);
   EXPECT_NE(cycles_per_key_tile(d, within, device, 1), turns_time(d, cudnn, device, 1).key_tile);

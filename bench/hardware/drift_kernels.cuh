@@ -79,8 +79,8 @@ __device__ inline std::int64_t query_at(const DriftArguments& a, int query, int 
 /// A kernel whose drift is measured. `tile_bytes` are K's, or V's; `query_bytes` Q's, 0 where it stays.
 struct DriftKernel {
   const char* matrix;
-  int tile_n, headdim, warpgroups;
-  bool turns;  ///< warpgroups issue their products in turn
+  int tile_n, headdim, warpgroups;  ///< of four warps, also where mma.sync knows none
+  bool turns;                       ///< warpgroups issue their products in turn
   int ctas_an_sm, tile_bytes, query_bytes;
   void (*launch)(int sms, const DriftArguments& a);
 };

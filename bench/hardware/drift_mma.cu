@@ -3,13 +3,21 @@
 namespace attest::hardware {
 namespace {
 
-constexpr int kTileN = 64, kHeaddim = 128, kThreads = 128;
-constexpr int kRowBytes = kHeaddim * 2, kTileBytes = kTileN * kRowBytes, kQBytes = 128 * kRowBytes;
-constexpr int kSmem = 1024 + kQBytes + 2 * kTileBytes + 24 * 1024;  // so much that no third CTA fits an SM
+constexpr int kTileN = 64, kTileM = 128;
+
+template <int Headdim, int Warps, int CtasAnSm>
+struct Shape {
+  static constexpr int kHeaddim = Headdim, kCtasAnSm = CtasAnSm, kThreads = 32 * Warps;
+  static constexpr int kBlocks = kTileM / Warps / 16;  // of 16 rows, a warp
+  static constexpr int kRowBytes = Headdim * 2, kChunks = kRowBytes / 16;
+  static constexpr int kTileBytes = kTileN * kRowBytes, kQBytes = kTileM * kRowBytes;
+  static constexpr int kSmem = 1024 + kQBytes + 2 * kTileBytes + 24 * 1024;  // so much that not one CTA more fits an SM
+};
 
 // Chunk of 16 bytes of a row, so that eight rows' are in different banks.
+template <class S>
 __device__ std::uint32_t chunk_at(std::uint32_t tile, int row, int chunk) {
-  return tile + row * kRowBytes + ((chunk ^ row % 8) << 4);
+  return tile + row * S::kRowBytes + ((chunk ^ row % 8) << 4);
 }
 
 template <bool Transpose>
@@ -34,13 +42,15 @@ __device__ void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint32
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+template <class S>
 __device__ void copy_tile(std::uint32_t to, const std::uint8_t* from) {
   if (from != nullptr)
 #pragma unroll
-    for (int i = 0; i < kTileBytes / 16 / kThreads; ++i) {
-      const int chunk = i * kThreads + threadIdx.x;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(chunk_at(to, chunk / 16, chunk % 16)),
-                   "l"(from + chunk * 16));
+    for (int i = 0; i < S::kTileBytes / 16 / S::kThreads; ++i) {
+      const int chunk = i * S::kThreads + threadIdx.x;
+      asm volatile(
+          "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(chunk_at<S>(to, chunk / S::kChunks, chunk % S::kChunks)),
+          "l"(from + chunk * 16));
     }
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -49,23 +59,25 @@ __device__ void wait_for_copies() {
   __syncthreads();
 }
 
-// A warp has 32 rows: two blocks of 16. V comes while the scores are computed, the next K during the rest.
-__global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a) {
+// V comes while the scores are computed, the next K during the rest.
+template <class S>
+__global__ void __launch_bounds__(S::kThreads, S::kCtasAnSm) probe_drift_mma(DriftArguments a) {
+  constexpr int kHeaddim = S::kHeaddim, kBlocks = S::kBlocks, kRows = 2 * kBlocks;
   extern __shared__ __align__(1024) std::uint8_t smem[];
   const auto q = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem));
-  const std::uint32_t k = q + kQBytes, v = k + kTileBytes;
-  for (int i = threadIdx.x; i < (kQBytes + 2 * kTileBytes) / 2; i += blockDim.x)
+  const std::uint32_t k = q + S::kQBytes, v = k + S::kTileBytes;
+  for (int i = threadIdx.x; i < (S::kQBytes + 2 * S::kTileBytes) / 2; i += blockDim.x)
     reinterpret_cast<std::uint16_t*>(smem)[i] = 0x3c00 + (i * 2654435761u >> 20 & 0xff);
   DriftLog& log = a.logs[blockIdx.x];
   const long long began = start_together(a);
-  const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 * 32;
-  const auto from = [&](int t) { return a.share == 0 ? nullptr : a.tiles + tile_at(a, t, 2 * kTileBytes); };
+  const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 * 16 * kBlocks;
+  const auto from = [&](int t) { return a.share == 0 ? nullptr : a.tiles + tile_at(a, t, 2 * S::kTileBytes); };
   const auto ask = [&](int t) {
     if (threadIdx.x == 0) log.asked[t] = static_cast<std::uint32_t>(clock64() - began);
-    copy_tile(k, from(t));
+    copy_tile<S>(k, from(t));
   };
 
-  float s[2][kTileN / 8][4], o[2][kHeaddim / 8][4], most[4], sum[4] = {}, scale[4];
+  float s[kBlocks][kTileN / 8][4], o[kBlocks][kHeaddim / 8][4], most[kRows], sum[kRows] = {}, scale[kRows];
   const float c = a.start[0];
   for (float& x : most) x = a.start[1];
   for (auto& block : o)
@@ -76,21 +88,21 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
   for (int t = 0; t < kDriftTiles; ++t) {
     wait_for_copies();
     if (threadIdx.x == 0) log.asked_v[t] = static_cast<std::uint32_t>(clock64() - began);
-    copy_tile(v, a.share == 0 ? nullptr : from(t) + kTileBytes);
+    copy_tile<S>(v, a.share == 0 ? nullptr : from(t) + S::kTileBytes);
     for (auto& block : s)
       for (auto& x : block)
         for (float& y : x) y = 0;
 #pragma unroll
     for (int d = 0; d < kHeaddim / 16; ++d) {
-      std::uint32_t rows[2][4], keys[4];
+      std::uint32_t rows[kBlocks][4], keys[4];
 #pragma unroll
-      for (int b = 0; b < 2; ++b)
-        load_matrix<false>(rows[b], chunk_at(q, row0 + b * 16 + lane % 16, 2 * d + lane / 16));
+      for (int b = 0; b < kBlocks; ++b)
+        load_matrix<false>(rows[b], chunk_at<S>(q, row0 + b * 16 + lane % 16, 2 * d + lane / 16));
 #pragma unroll
       for (int n = 0; n < kTileN / 16; ++n) {
-        load_matrix<false>(keys, chunk_at(k, n * 16 + lane % 8 + lane / 16 * 8, 2 * d + lane / 8 % 2));
+        load_matrix<false>(keys, chunk_at<S>(k, n * 16 + lane % 8 + lane / 16 * 8, 2 * d + lane / 8 % 2));
 #pragma unroll
-        for (int b = 0; b < 2; ++b) {
+        for (int b = 0; b < kBlocks; ++b) {
           multiply(s[b][2 * n], rows[b], keys[0], keys[1]);
           multiply(s[b][2 * n + 1], rows[b], keys[2], keys[3]);
         }
@@ -99,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
     wait_for_copies();
     if (t + 1 < kDriftTiles) ask(t + 1);
 #pragma unroll
-    for (int row = 0; row < 4; ++row) {
+    for (int row = 0; row < kRows; ++row) {
       float x = most[row];
 #pragma unroll
       for (int n = 0; n < kTileN / 8; ++n)
@@ -123,17 +135,17 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
     }
 #pragma unroll
     for (int n = 0; n < kTileN / 16; ++n) {
-      std::uint32_t p[2][4], values[4];
+      std::uint32_t p[kBlocks][4], values[4];
 #pragma unroll
-      for (int b = 0; b < 2; ++b)
+      for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           p[b][i] = packed(s[b][2 * n + i / 2][i % 2 * 2], s[b][2 * n + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
       for (int d = 0; d < kHeaddim / 16; ++d) {
-        load_matrix<true>(values, chunk_at(v, n * 16 + lane % 16, 2 * d + lane / 16));
+        load_matrix<true>(values, chunk_at<S>(v, n * 16 + lane % 16, 2 * d + lane / 16));
 #pragma unroll
-        for (int b = 0; b < 2; ++b) {
+        for (int b = 0; b < kBlocks; ++b) {
           multiply(o[b][2 * d], p[b], values[0], values[1]);
           multiply(o[b][2 * d + 1], p[b], values[2], values[3]);
         }
@@ -141,7 +153,8 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
     }
     if (threadIdx.x == 0) log.ended[t] = static_cast<std::uint32_t>(clock64() - began);
   }
-  float all = sum[0] + sum[1] + sum[2] + sum[3];
+  float all = 0;
+  for (const float x : sum) all += x;
   for (const auto& block : o)
     for (const auto& x : block)
       for (const float y : x) all += y;
@@ -149,16 +162,22 @@ __global__ void __launch_bounds__(kThreads, 2) probe_drift_mma(DriftArguments a)
   if (threadIdx.x == 0) read_clocks(log, 1);
 }
 
+template <class S>
 void launch(int sms, const DriftArguments& a) {
-  check(cudaFuncSetAttribute(probe_drift_mma, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmem));
-  probe_drift_mma<<<2 * sms, kThreads, kSmem>>>(a);
+  check(cudaFuncSetAttribute(probe_drift_mma<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSmem));
+  probe_drift_mma<S><<<S::kCtasAnSm * sms, S::kThreads, S::kSmem>>>(a);
   check(cudaGetLastError());
+}
+
+template <class S>
+DriftKernel kernel_of() {
+  return {"mma_sync", kTileN, S::kHeaddim, S::kThreads / 128, false, S::kCtasAnSm, S::kTileBytes, 0, launch<S>};
 }
 
 }  // namespace
 
 std::vector<DriftKernel> drift_kernels_mma() {
-  return {{"mma_sync", kTileN, kHeaddim, 1, false, 2, kTileBytes, 0, launch}};
+  return {kernel_of<Shape<128, 4, 2>>(), kernel_of<Shape<128, 8, 1>>(), kernel_of<Shape<192, 8, 1>>()};
 }
 
 }  // namespace attest::hardware

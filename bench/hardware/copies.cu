@@ -5,6 +5,7 @@
 #include "attest/hardware/device.h"
 #include "copies.h"
 #include "key_tile.cuh"
+#include "turn_over.cuh"
 
 namespace attest::hardware {
 namespace {
@@ -65,17 +66,11 @@ __global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int s
   if (threadIdx.x == 0) cycles[blockIdx.x] = ended - began, squares[blockIdx.x] = square;
 }
 
-__global__ void probe_turn_over(std::uint8_t* buffer, std::int64_t bytes) {
-  for (std::int64_t i = (blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x) * 16; i < bytes;
-       i += static_cast<std::int64_t>(gridDim.x) * blockDim.x * 16)
-    *reinterpret_cast<uint4*>(buffer + i) = uint4{1, 2, 3, 4};
-}
-
 }  // namespace
 
 void measure_copies(std::ostream& rows) {
-  const std::int64_t buffer_bytes = std::int64_t{1} << 30, other_bytes = std::int64_t{256} << 20;
-  const DeviceArray<std::uint8_t> buffer(buffer_bytes), other(other_bytes);
+  const std::int64_t buffer_bytes = std::int64_t{1} << 30;
+  const DeviceArray<std::uint8_t> buffer(buffer_bytes), other(kTurnOverBytes);
   const DeviceArray<long long> cycles(256);
   const DeviceArray<float> squares(256);
   int sms = 0;
@@ -88,7 +83,7 @@ void measure_copies(std::ostream& rows) {
           for (const bool in_l2 : {true, false}) {
             std::vector<std::pair<double, double>> all;  // mean and deviation
             for (int repeat = 0; repeat < 4; ++repeat) {
-              if (!in_l2) probe_turn_over<<<1024, 256>>>(other.data(), other_bytes);
+              if (!in_l2) turn_over(other);
               probe_copy<<<ctas, 128, 4 * 45056>>>(bulk, bytes, stages, buffer.data(),
                                                    in_l2 ? std::int64_t{16} << 20 : buffer_bytes, cycles.data(),
                                                    squares.data());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attest/hardware/device.h"
+#include "turn_over.cuh"
 #include "waits.h"
 
 namespace attest::hardware {
@@ -79,17 +80,11 @@ __global__ void __launch_bounds__(32 * kWarps) probe_waits(Slices s, const std::
   if (threadIdx.x == 0) atomicAdd(&waited->longest, of_longest);
 }
 
-__global__ void probe_turn_over(std::uint8_t* buffer, std::int64_t bytes) {
-  for (std::int64_t i = (blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x) * 16; i < bytes;
-       i += static_cast<std::int64_t>(gridDim.x) * blockDim.x * 16)
-    *reinterpret_cast<uint4*>(buffer + i) = uint4{1, 2, 3, 4};
-}
-
 }  // namespace
 
 void measure_waits(std::ostream& rows) {
-  const std::int64_t buffer_bytes = std::int64_t{2304} << 20, other_bytes = std::int64_t{256} << 20;
-  const DeviceArray<std::uint8_t> buffer(buffer_bytes), other(other_bytes);
+  const std::int64_t buffer_bytes = std::int64_t{2304} << 20;
+  const DeviceArray<std::uint8_t> buffer(buffer_bytes), other(kTurnOverBytes);
   const DeviceArray<Waited> waited(1);
   constexpr int smem = 56 * 1024;  // as products: 132 KiB of an SM are set aside
   check(cudaFuncSetAttribute(probe_waits, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
@@ -105,7 +100,7 @@ void measure_waits(std::ostream& rows) {
   for (const Slices& s : runs) {
     std::vector<std::array<double, 3>> all;
     for (int repeat = 0; repeat < 4; ++repeat) {
-      probe_turn_over<<<1024, 256>>>(other.data(), other_bytes);
+      turn_over(other);
       waited.upload({{}});
       probe_waits<<<s.ctas, 32 * kWarps, smem>>>(s, buffer.data(), waited.data());
       check(cudaGetLastError());

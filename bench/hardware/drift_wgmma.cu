@@ -105,17 +105,14 @@ __device__ void consume(const DriftArguments& a, std::uint32_t base, const Ring&
 #pragma unroll
     for (int i = 0; i < TileN / 4; ++i) p[i] = packed(s[2 * i], s[2 * i + 1]);
     if constexpr (S::p_in_smem) {
-      const std::uint32_t row = p_at + threadIdx.x % 128 / 32 * 16 * 128 + threadIdx.x % 16 * 128;
+      const std::uint32_t row = stored_row(p_at);
 #pragma unroll
-      for (int i = 0; i < TileN / 16; ++i)
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                         row + i / 4 * 64 * 128 + (((i % 4 * 2 + threadIdx.x / 16 % 2) ^ threadIdx.x % 8) << 4)),
-                     "r"(p[4 * i]), "r"(p[4 * i + 1]), "r"(p[4 * i + 2]), "r"(p[4 * i + 3])
-                     : "memory");
+      for (int i = 0; i < TileN / 16; ++i) store_columns(row, i, p[4 * i], p[4 * i + 1], p[4 * i + 2], p[4 * i + 3]);
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
       __syncwarp();
     }
   };
+  // store_columns() written out: with it ptxas orders one kernel's code otherwise than what was measured
   const auto store = [&](int query) {
     const std::uint32_t row = q_at + threadIdx.x % 128 / 32 * 16 * 128 + threadIdx.x % 16 * 128;
 #pragma unroll

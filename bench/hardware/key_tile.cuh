@@ -1,4 +1,5 @@
-// What kernels of a key tile share: exponentials, packing, the softmax of wgmma's scores, and waiting for a copy.
+// What kernels of a key tile share: exponentials, packing and storing fragments, the softmax of wgmma's
+// scores, and waiting for a copy.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,6 +27,20 @@ __device__ inline void wait_for(std::uint32_t barrier, int phase) {
                  : "=r"(done)
                  : "r"(barrier), "r"(phase)
                  : "memory");
+}
+
+/// Of a warpgroup's 64 rows in 16 bits at `panels`, 64 swizzled columns a panel: the one that a thread's stmatrix
+/// names.
+__device__ __forceinline__ std::uint32_t stored_row(std::uint32_t panels) {
+  return panels + threadIdx.x % 128 / 32 * 16 * 128 + threadIdx.x % 16 * 128;
+}
+/// Stores 16 columns of those rows, the `i`th.
+__device__ __forceinline__ void store_columns(std::uint32_t row, int i, std::uint32_t a, std::uint32_t b,
+                                              std::uint32_t c, std::uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   row + i / 4 * 64 * 128 + (((i % 4 * 2 + threadIdx.x / 16 % 2) ^ threadIdx.x % 8) << 4)),
+               "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
 }
 
 /// The online softmax of a tile's scores, of which a thread has N, of two rows, each shared by four lanes: s becomes

@@ -161,6 +161,10 @@ def runs_in_turn(kernel, blocks, head, latch):
     return bool({head, latch} & blocks) or latch not in kernel.reach(head, blocks, set(range(head, latch + 1)))
 
 
+def blocks_of_every_turn(kernel, head, latch):
+    return [block for block in range(head, latch + 1) if runs_in_turn(kernel, {block}, head, latch)]
+
+
 def runs_to_enter(kernel, blocks, turn, loop):
     return loop[0] not in kernel.reach(turn[0], blocks, set(range(turn[0], turn[1] + 1)))
 
@@ -242,6 +246,15 @@ def kernels(nvdisasm, path):
         elif found and (control := CONTROL.match(line)):
             found[-1][3].append(int(control[1], 16) >> 41)
     return [(name, Kernel(code, labels, controls)) for name, code, labels, controls in found if code]
+
+
+def kernels_by_loops(args):
+    """(architecture, name, Kernel, {"masked" or "whole": (head, latch)}) of each function of each file."""
+    for path in args.files:
+        arch = re.search(r"sm_(\d+)", path)[1]
+        for name, kernel in kernels(args.nvdisasm, path):
+            loops = kernel.key_loops()
+            yield arch, name, kernel, dict(zip(("masked", "whole")[-len(loops):], loops))
 
 
 def main():

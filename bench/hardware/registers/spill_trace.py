@@ -52,7 +52,7 @@ def clock(names, controls):
 
 def trace(kernel, head, latch):
     """Cycles of a turn and its (cycle, kind, word, cycle waited for); calls come before the block that always follows."""
-    always = [block for block in range(head, latch + 1) if spill_places.runs_in_turn(kernel, {block}, head, latch)]
+    always = spill_places.blocks_of_every_turn(kernel, head, latch)
     texts = kernel.texts(always)
     names = [spill_places.parts(text) for text in texts]
     controls = [kernel.controls[i] for block in always for i in range(kernel.blocks[block][0], kernel.blocks[block][1] + 1)]
@@ -82,19 +82,16 @@ def shown(at, kind, word, until):
 def main():
     args = read_arguments(__doc__)
     print("arch,tile,kind,plan,loop,cycles,accesses")
-    for path in args.files:
-        arch = re.search(r"sm_(\d+)", path)[1]
-        for name, kernel in spill_places.kernels(args.nvdisasm, path):
-            loops = kernel.key_loops()
-            traces = [trace(kernel, *loop) for loop in loops]
-            accessed = [access for _, accesses in traces for access in accesses]
-            kinds = {kind for _, kind, *_ in accessed}
-            if max((word for *_, word, _ in accessed), default=0) < FRAME_WORDS and not {"c", "l"} <= kinds:
-                continue
-            tile, of_kind = (re.search(rf"Sm80{what}E(\d)", name) for what in ("Tile", "Kind"))
-            place = (tile[1], of_kind[1]) if tile and of_kind else (2, 0)  # ablations are of the tile of 128 columns
-            for loop, (cycles, accesses) in zip(("masked", "whole")[-len(loops):], traces):
-                print(arch, *place, plan_of(name), loop, cycles, " ".join(shown(*x) for x in accesses), sep=",")
+    for arch, name, kernel, loops in spill_places.kernels_by_loops(args):
+        traces = {what: trace(kernel, *loop) for what, loop in loops.items()}
+        accessed = [access for _, accesses in traces.values() for access in accesses]
+        kinds = {kind for _, kind, *_ in accessed}
+        if max((word for *_, word, _ in accessed), default=0) < FRAME_WORDS and not {"c", "l"} <= kinds:
+            continue
+        tile, of_kind = (re.search(rf"Sm80{what}E(\d)", name) for what in ("Tile", "Kind"))
+        place = (tile[1], of_kind[1]) if tile and of_kind else (2, 0)  # ablations are of the tile of 128 columns
+        for what, (cycles, accesses) in traces.items():
+            print(arch, *place, plan_of(name), what, cycles, " ".join(shown(*x) for x in accesses), sep=",")
 
 
 if __name__ == "__main__":

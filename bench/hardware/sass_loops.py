@@ -35,8 +35,8 @@ def ahead(body: list[tuple[int, str]]) -> int | str:
     waits = [i for i, text in enumerate(texts) if text.startswith("WARPGROUP.DEPBAR.LE gsb0, 0x0")]
     if not waits:
         return ""
-    parts = [count(body[: waits[0]], name) / count(body, name) for name in ("FMNMX", "MUFU")]
-    return round(1000 * sum(parts))
+    totals = {name: count(body, name) for name in ("FMNMX", "MUFU")}
+    return round(1000 * sum(count(body[: waits[0]], name) / total for name, total in totals.items() if total > 0))
 
 
 def loops_of(code: list[tuple[int, str]]) -> list[tuple[int, int]]:

@@ -5,8 +5,10 @@
 //   weigh(o, w)                       LSEs of all splits from the workspace: LSE and weights; O = 0
 //   add_partial(o, w, split)          O += weight * partial O
 //   store_combined(o, w, limit)       rows below the limit of O and LSE
-// Rows are independent, and a warp has its own: nothing goes through shared memory. Loads of four splits go together.
+// Rows are independent, and a warp has its own: nothing goes through shared memory. Loads of combine_splits_a_turn
+// splits go together.
 #pragma once
+#include "attest/plan/combine_shape.h"
 #include "attest/plan/kernel_plan.h"
 
 namespace attest {
@@ -21,7 +23,7 @@ ATTEST_ROLE void combine(const Plan& plan, const Work& work, Ops& ops) {
   typename Ops::Output o;
   typename Ops::Weights w;
   ops.weigh(o, w);
-  ATTEST_UNROLL_4
+  ATTEST_UNROLL_BY(combine_splits_a_turn)
   for (int split = 0; split < plan.num_splits; ++split) ops.add_partial(o, w, split);
   ops.store_combined(o, w, plan.row_limit(Operand::o, work));
 }

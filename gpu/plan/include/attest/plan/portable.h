@@ -13,10 +13,11 @@
 
 #if defined(__CUDA_ARCH__)
 #define ATTEST_UNROLL _Pragma("unroll")
-#define ATTEST_UNROLL_4 _Pragma("unroll 4")
+#define ATTEST_PRAGMA(x) _Pragma(#x)
+#define ATTEST_UNROLL_BY(n) ATTEST_PRAGMA(unroll n)
 #define ATTEST_NO_UNROLL _Pragma("unroll 1")
 #else
 #define ATTEST_UNROLL
-#define ATTEST_UNROLL_4
+#define ATTEST_UNROLL_BY(n)
 #define ATTEST_NO_UNROLL
 #endif

@@ -13,29 +13,11 @@
 #include <string>
 
 #include "attest/reference/compare.h"
-#include "emulated_kernel.h"
+#include "random_kernel.h"
 
 namespace {
 
 using namespace attest;
-
-template <class T, std::size_t n>
-T pick(std::mt19937_64& random, const T (&choices)[n]) {
-  return choices[random() % n];
-}
-
-EmulatedKernel any_kernel(std::mt19937_64& random, Dtype dtype) {
-  EmulatedKernel kernel;
-  kernel.dtype = dtype;
-  kernel.tile = pick(random, {16, 32, 64, 128});
-  kernel.last_tile_first = random() % 2;
-  kernel.accumulator = pick(random, {Accumulator::fused, Accumulator::rounded, Accumulator::tensor_core});
-  kernel.denominator_sums = pick(random, {1, 4});
-  kernel.lazy_rescale = random() % 3 == 0;
-  kernel.lse_through_base_2 = random() % 3 == 0;
-  kernel.noise = random();
-  return kernel;
-}
 
 double largest_over(const Tensor& got, const Tensor& truth, const Tensor& bound) {
   double largest = 0;

@@ -9,16 +9,11 @@
 
 #include "attest/reference/compare.h"
 #include "attest/reference/rounding.h"
-#include "emulated_kernel.h"
 #include "problems.h"
+#include "random_kernel.h"
 
 namespace attest {
 namespace {
-
-template <class T, std::size_t n>
-T pick(std::mt19937& random, const T (&choices)[n]) {
-  return choices[random() % n];
-}
 
 class RightKernelTest : public testing::TestWithParam<std::tuple<Distribution, Dtype>> {};
 INSTANTIATE_TEST_SUITE_P(All, RightKernelTest,
@@ -57,17 +52,9 @@ void stays_inside(Distribution distribution, Dtype dtype, bool normalises_first)
         p.documents = {std::max(p.seqlen_q, p.seqlen_k) / 3, 0,
                        std::max(p.seqlen_q, p.seqlen_k) - std::max(p.seqlen_q, p.seqlen_k) / 3};
     }
-    EmulatedKernel kernel;
-    kernel.dtype = dtype;
+    EmulatedKernel kernel = any_kernel(random, dtype);
     if (random() % 4 == 0) kernel.num_splits = pick(random, {2, 3, 8});
     if (random() % 2 == 0) kernel.tanh_error = 0x1p-21;
-    kernel.tile = pick(random, {16, 32, 64, 128});
-    kernel.last_tile_first = random() % 2;
-    kernel.accumulator = pick(random, {Accumulator::fused, Accumulator::rounded, Accumulator::tensor_core});
-    kernel.denominator_sums = pick(random, {1, 4});
-    kernel.lazy_rescale = random() % 3 == 0;
-    kernel.lse_through_base_2 = random() % 3 == 0;
-    kernel.noise = random();
     kernel.normalises_first = normalises_first;
 
     const Inputs inputs = make_inputs(c);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "attest/reference/rounding.h"
+#include "random_kernel.h"
 
 namespace attest {
 namespace {
@@ -16,11 +17,6 @@ std::int64_t below(Random& random, std::int64_t limit) {
   return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
 }
 bool one_in(Random& random, std::int64_t n) { return below(random, n) == 0; }
-
-template <class T, std::size_t n>
-T pick(Random& random, const T (&choices)[n]) {
-  return choices[random() % n];
-}
 
 // Lengths with empty sequences first, in the middle, last or in a row.
 std::vector<std::int64_t> lengths(Random& random, std::int64_t batch, std::int64_t longest) {

@@ -14,14 +14,10 @@
 #include "emulated_backward.h"
 #include "feature_cases.h"
 #include "problems.h"
+#include "random_kernel.h"
 
 namespace attest {
 namespace {
-
-template <class T, std::size_t n>
-T pick(std::mt19937_64& random, const T (&choices)[n]) {
-  return choices[random() % n];
-}
 
 // What a right forward may write: the truth rounded, or anything within its bounds, or the truth where they leave no
 // room for a rounding.

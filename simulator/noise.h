@@ -23,7 +23,7 @@ class Noise {
 };
 
 /// Of n normal variates, by how many deviations the largest exceeds their mean.
-inline double largest_of(int n) {
+inline double expected_largest_normal(int n) {
   constexpr double step = 1.0 / 64, end = 8;
   double sum = 0;
   for (double x = step / 2; x < end; x += step) {

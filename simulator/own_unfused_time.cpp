@@ -80,7 +80,7 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
   // loads leave an SM behind what it stores: sums, which go to local memory, and results
   const double stored = g.tiles == 0 ? 0 : (kernel.local_bytes + kernel.result_bytes) / (g.tiles * warps);
   d.l2_waited = l2_busy_bytes(0, stored, device) / l2_bytes_per_clock(device);
-  d.barriers = 2;
+  d.barriers = 2;  // of a slice: where each slice waits for a part of its time, all do for the same part of theirs
   kernel.l2_read_bytes += g.l2_read_bytes;
 
   const OwnProductCode& code = scores ? own_scores_code : own_output_code;
@@ -100,7 +100,8 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
     for (int round = 0; round < 4; ++round) {
       // a CTA's warps meet behind a slice's turns and wait for the one whose DRAM took longest
       const double from_dram = turns.dram == 0 ? 0 : code.slice().waits * std::max(0.0, turn - turns.l2) / turns.dram;
-      const double slowest = largest_of(static_cast<int>(warps)) * turns.dram_deviation * std::sqrt(from_dram);
+      const double slowest =
+          expected_largest_normal(static_cast<int>(warps)) * turns.dram_deviation * std::sqrt(from_dram);
       const double loads = sums + steps * (code.slice().waits * turn + slowest);
       cycles = cycles_beside(d, loads, n, device);
       const double scale = (cycles - loads) / all.cycles;  // beside other warps

@@ -183,7 +183,8 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
                        .wait = d.waits + d.behind_copies};
   double cycle = cycle_of_network(demand, warps);
   // Who meets at a barrier waits for the slowest, while warps of other CTAs go on.
-  const double slowest = largest_of(plan.num_warps) * std::sqrt(d.barriers) * device.step_deviation_mma_sync;
+  const double slowest =
+      expected_largest_normal(plan.num_warps) * std::sqrt(d.barriers) * device.step_deviation_mma_sync;
   if (slowest > 0) {
     demand.wait += slowest * (cycle - d.waits);
     cycle = cycle_of_network(demand, warps);

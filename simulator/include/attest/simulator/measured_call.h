@@ -41,9 +41,8 @@ struct MeasuredFile {
   std::vector<std::string> comments;
   std::vector<MeasuredCall> calls;
 };
-/// Reads what to_csv() wrote; who read the counters is the profiler that a comment
-/// names behind "through ". Throws InvalidInput
-/// naming `file` and the line.
+/// Reads what to_csv() wrote; who read the counters is the profiler that a comment names behind "through ". Throws
+/// InvalidInput naming `file` and the line.
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
 
 /// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those

@@ -1,7 +1,10 @@
 // How long DRAM takes, and when.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attest/simulator/report.h"
+#include "attest/simulator/tile_walk.h"
 #include "attest/simulator/utilisation.h"
 
 namespace attest {
@@ -32,6 +35,22 @@ TEST(DramTime, ALastWaveThatDoesNotFillDramTakesItsOwn) {
   EXPECT_GT(more, 1.3 * (of_dram(two) - of_dram(one)));
   constexpr double key_tiles = 8192 / 64;
   EXPECT_GT(more, key_tiles * two.walk_options.cycles_per_key_tile[0]);
+}
+
+// CTAs that begin late find DRAM idle: what it could have read meanwhile is not read sooner.
+TEST(DramTime, IdleTimeIsNotSavedUp) {
+  DeviceSpec device = load_device("h200");
+  std::fill(device.gpc_clocks.begin(), device.gpc_clocks.end(), 1.0);
+  Case c;
+  c.problem = {132, 1, 1, 64, 4096, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  TileWalkOptions options;
+  options.cycles_per_key_tile = {1};
+  for (const double idle : {0.0, 1e7}) {
+    options.cycles_per_cta = idle;
+    const TileWalk walk = walk_tiles(c, {}, device, 1, options);
+    const double keys = 2.0 * 132 * 4096 * 128 * 2;
+    EXPECT_NEAR((walk.cycles - idle) / dram_cycles(keys, 0, device), 1, 0.02) << idle;
+  }
 }
 
 }  // namespace

@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "attest/simulator/counts.h"
-#include "csv.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -39,30 +38,22 @@ std::vector<std::uint32_t> numbers(const std::string& text) {
 }
 
 std::vector<Pattern> read_patterns() {
-  std::ifstream in(ATTEST_MEASURED "/h200_banks.csv");
   std::vector<Pattern> patterns;
-  std::map<std::string, std::size_t> at;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("#")) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    if (at.empty()) {
-      for (std::size_t i = 0; i < cells.size(); ++i) at[cells[i]] = i;
-      continue;
-    }
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_banks.csv")) {
     Pattern& p = patterns.emplace_back();
-    p.group = cells[at["group"]], p.instruction = cells[at["instruction"]], p.name = cells[at["pattern"]];
+    p.group = row.at("group"), p.instruction = row.at("instruction"), p.name = row.at("pattern");
     p.access.kind = p.is("cp.async") ? SharedAccess::Kind::fill_async
                     : p.is("matrix") ? SharedAccess::Kind::load_matrix
                     : p.is("ld.")    ? SharedAccess::Kind::load_word
                                      : SharedAccess::Kind::stage;
-    p.access.bytes = std::stoi(cells[at["bytes"]]);
-    p.access.active = static_cast<std::uint32_t>(std::stoul(cells[at["active"]]));
-    p.present = static_cast<std::uint32_t>(std::stoul(cells[at["present"]]));
-    const std::vector<std::uint32_t> shared = numbers(cells[at["shared"]]);
+    p.access.bytes = std::stoi(row.at("bytes"));
+    p.access.active = static_cast<std::uint32_t>(std::stoul(row.at("active")));
+    p.present = static_cast<std::uint32_t>(std::stoul(row.at("present")));
+    const std::vector<std::uint32_t> shared = numbers(row.at("shared"));
     std::copy(shared.begin(), shared.end(), p.access.address.begin());
-    p.global = numbers(cells[at["global"]]);
-    const double issued = std::stod(cells[at["issued"]]);
-    const auto of_one = [&](const char* counter) { return std::stod(cells[at[counter]]) / issued; };
+    p.global = numbers(row.at("global"));
+    const double issued = std::stod(row.at("issued"));
+    const auto of_one = [&](const char* counter) { return std::stod(row.at(counter)) / issued; };
     p.wavefronts = of_one("smsp__sass_l1tex_pipe_lsu_wavefronts_mem_shared.sum");
     p.sectors = of_one("smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum");
     p.bytes = of_one("l1tex__m_xbar2l1tex_read_bytes.sum");

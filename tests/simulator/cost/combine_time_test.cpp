@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "attest/problem/file.h"
 #include "attest/simulator/measured_call.h"
 #include "attest/simulator/report.h"
-#include "csv.h"
 #include "measured_rows.h"
 
 namespace attest {
@@ -23,16 +21,14 @@ namespace {
 TEST(CombineTime, ItsCodeIsTheFiles) {
   const std::map<std::string, CombineCode> parts = {
       {"row", combine_row}, {"turn", combine_turn}, {"weights", combine_weights}};
-  std::ifstream in(ATTEST_MEASURED "/combine_paths.csv");
   int rows = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.find("combine_kernel") == std::string::npos) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    const CombineCode& part = parts.at(cells[1]);
-    EXPECT_EQ(part.instructions, std::stod(cells[2])) << line;
-    EXPECT_EQ(part.cycles, std::stod(cells[3])) << line;
-    EXPECT_EQ(part.waits, std::stod(cells[4])) << line;
-    EXPECT_EQ(cells[1] == "row" ? combine_argument_lines : 0, std::stoi(cells[5])) << line;
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/combine_paths.csv")) {
+    const std::string& name = row.at("part");
+    const CombineCode& part = parts.at(name);
+    EXPECT_EQ(part.instructions, std::stod(row.at("instructions"))) << name;
+    EXPECT_EQ(part.cycles, std::stod(row.at("cycles"))) << name;
+    EXPECT_EQ(part.waits, std::stod(row.at("waits"))) << name;
+    EXPECT_EQ(name == "row" ? combine_argument_lines : 0, std::stoi(row.at("argument_lines"))) << name;
     ++rows;
   }
   EXPECT_EQ(rows, 2 * 3);  // of bf16 and fp16

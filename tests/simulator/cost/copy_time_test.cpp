@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <string>
 
 #include "attest/plan/catalog.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/simulator/report.h"
-#include "csv.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -20,12 +19,11 @@ namespace {
 /// By kernel and part.
 std::map<std::string, std::map<std::string, CopyTime>> parts() {
   std::map<std::string, std::map<std::string, CopyTime>> all;
-  std::ifstream in(ATTEST_MEASURED "/copy_paths.csv");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("#") || line.starts_with("kernel,")) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    all[cells[0]][cells[1]] = {std::stod(cells[2]), std::stod(cells[3])};
-    all[cells[0]][cells[1] + ", missing"] = {std::stod(cells[2]), std::stod(cells[4])};
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/copy_paths.csv")) {
+    auto& of_kernel = all[row.at("kernel")];
+    const double instructions = std::stod(row.at("instructions"));
+    of_kernel[row.at("part")] = {instructions, std::stod(row.at("cycles"))};
+    of_kernel[row.at("part") + ", missing"] = {instructions, std::stod(row.at("missing"))};
   }
   return all;
 }

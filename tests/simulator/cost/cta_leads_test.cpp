@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/report.h"
 #include "attest/simulator/tile_walk.h"
-#include "csv.h"
 #include "measured_rows.h"
 
 namespace attest {
@@ -114,13 +112,10 @@ TEST(CtaLeads, OfFlashAttentionAreThoseOfItsFirstWave) {
 }
 
 TEST(CtaLeads, OfTheFileAreTheFittedTimes) {
-  std::ifstream in(ATTEST_MEASURED "/cta_leads.csv");
   int rows = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("90,")) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    const double older = std::stod(cells[5]), younger = std::stod(cells[6]);
-    EXPECT_NEAR(std::stoi(cells[4]), 1000 * (younger - older) / (younger + older), 1.5) << line;
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/cta_leads.csv")) {
+    const double older = std::stod(row.at("older_us")), younger = std::stod(row.at("younger_us"));
+    EXPECT_NEAR(std::stoi(row.at("lead")), 1000 * (younger - older) / (younger + older), 1.5) << row.at("case");
     ++rows;
   }
   EXPECT_GE(rows, 40);

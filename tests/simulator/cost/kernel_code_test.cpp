@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <string>
 #include <tuple>
@@ -14,7 +13,7 @@
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/report.h"
 #include "attest/simulator/step_time.h"
-#include "csv.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -24,13 +23,12 @@ using Parts = std::map<std::string, CodeTime>;
 /// By tile and kind, in bf16.
 std::map<std::pair<int, int>, Parts> kernels() {
   std::map<std::pair<int, int>, Parts> all;
-  std::ifstream in(ATTEST_MEASURED "/kernel_paths.csv");
-  for (std::string line; std::getline(in, line);) {
-    if (line.find("5DtypeE1E") == std::string::npos) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    const auto digit_after = [&](std::string_view name) { return cells[0][cells[0].find(name) + name.size()] - '0'; };
-    all[{digit_after("Sm80TileE"), digit_after("Sm80KindE")}][cells[1]] = {std::stod(cells[2]), std::stod(cells[3]),
-                                                                           std::stod(cells[4])};
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/kernel_paths.csv")) {
+    const std::string& kernel = row.at("kernel");
+    if (kernel.find("5DtypeE1E") == std::string::npos) continue;
+    const auto digit_after = [&](std::string_view name) { return kernel[kernel.find(name) + name.size()] - '0'; };
+    all[{digit_after("Sm80TileE"), digit_after("Sm80KindE")}][row.at("part")] = {
+        std::stod(row.at("instructions")), std::stod(row.at("cycles")), std::stod(row.at("jumps"))};
   }
   return all;
 }

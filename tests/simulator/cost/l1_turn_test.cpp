@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "attest/plan/catalog.h"
@@ -12,7 +11,7 @@
 #include "attest/problem/file.h"
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
-#include "csv.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -53,17 +52,14 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
 // that walk both ways; beside pages of 16-byte granules none misses.
 TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
-  std::ifstream in(ATTEST_MEASURED "/h200_stalls.csv");
   int launches = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("#") || line.starts_with("mechanism,")) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    if (cells[1] != "sm80") continue;
-    const Case c = case_from_json_text(cells[2]);
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
+    if (row.at("kernel") != "sm80") continue;
+    const Case c = case_from_json_text(row.at("case"));
     const KernelPlan plan = plan_named("attest", c, h200);
     const SpillTrace trace = compiled_traces(plan, "attest", c, h200).whole;
     if (trace.accesses.empty() || c.problem.softcap > 0 || c.problem.alibi) continue;
-    const double missed = 1 - std::stod(cells[7]) / std::stod(cells[6]);
+    const double missed = 1 - std::stod(row.at("local_hits")) / std::stod(row.at("local_loads"));
     const L1Turn apart = l1_turn(plan, h200, trace, 2, false, true),
                  together = l1_turn(plan, h200, trace, 2, true, true);
     const SimulationReport r = simulate(c, plan, h200, "attest");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,8 @@
 #include "attest/simulator/report.h"
 #include "attest/simulator/unfused.h"
 #include "compiled_registers.h"
-#include "csv.h"
 #include "l1_cache.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -196,17 +195,16 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
 // others.
 TEST(Panel, WarpsThatSpillWaitAsSampled) {
   const DeviceSpec h200 = load_device("h200");
-  std::ifstream in(ATTEST_MEASURED "/h200_stalls.csv");
   int launches = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("forced spill,")) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    const Case c = case_from_json_text(cells[2]);
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
+    if (row.at("mechanism") != "forced spill") continue;
+    const Case c = case_from_json_text(row.at("case"));
     const KernelPlan plan = plan_named("sm80-spill", c, h200);
     const SpillTrace trace = compiled_traces(plan, "sm80-spill", c, h200).whole;
     const Problem& p = c.problem;
     const std::int64_t tiles = p.batch * p.nheads * (p.seqlen_q / plan.tile_m) * (p.seqlen_k / plan.tile_n);
-    const double sampled = std::stod(cells[5]) * std::stod(cells[15]) / static_cast<double>(tiles * plan.num_warps);
+    const double sampled = std::stod(row.at("instructions")) * std::stod(row.at("long_scoreboard")) /
+                           static_cast<double>(tiles * plan.num_warps);
     const double alone = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200)).waits;
     std::printf("%4ld keys: %.0f of %.0f cycles\n", static_cast<long>(p.seqlen_k), alone, sampled);
     EXPECT_NEAR(alone / sampled, 0.46, 0.06);
@@ -219,16 +217,14 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
 // part as they copy V; the others are whole tiles and walk the one path.
 TEST(Panel, UnfusedKernelsExecuteWhatTheirPathsSay) {
   const DeviceSpec h200 = load_device("h200");
-  std::ifstream in(ATTEST_MEASURED "/h200_stalls.csv");
   int launches = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("unfused,")) continue;
-    const std::vector<std::string> cells = csv_cells(line);
-    const Problem p = case_from_json_text(cells[2]).problem;
-    const UnfusedKernel step = unfused_cost(p, h200, own_unfused(p)).steps[std::stoul(cells[3])];
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
+    if (row.at("mechanism") != "unfused") continue;
+    const Problem p = case_from_json_text(row.at("case")).problem;
+    const UnfusedKernel step = unfused_cost(p, h200, own_unfused(p)).steps[std::stoul(row.at("launch"))];
     const auto issue = std::find_if(step.utilisation.begin(), step.utilisation.end(),
                                     [](const Utilisation& u) { return u.resource == "issue"; });
-    const double slots = step.cycles * 132 * 4, executed = std::stod(cells[5]);
+    const double slots = step.cycles * 132 * 4, executed = std::stod(row.at("instructions"));
     const bool whole = step.name != "O = P V" || p.headdim_v % 128 == 0;
     EXPECT_NEAR(issue->fraction * slots / executed, 1, whole ? 0.004 : 0.1) << step.name;
     ++launches;

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/simulator/report.h"
-#include "csv.h"
+#include "measured_rows.h"
 #include "own_unfused_code.h"
 
 namespace attest {
@@ -52,25 +51,21 @@ struct Profiled {
 };
 
 std::vector<Profiled> read_profiled() {
-  std::ifstream in(ATTEST_MEASURED "/h200_unfused.csv");
   std::vector<Profiled> rows;
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty() || line[0] == '#' || line.starts_with("caches")) continue;
-    std::vector<std::string> cells;
-    std::stringstream stream(line);
-    for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-    const auto number = [&](std::size_t i) { return std::stoll(cells.at(i)); };
+  for (const MeasuredRow& cells : measured_rows(ATTEST_MEASURED "/h200_unfused.csv")) {
+    const auto of = [&](const char* name) { return std::stoll(cells.at(name)); };
     Profiled& row = rows.emplace_back();
-    row.cold = cells[0] == "cold";
-    const std::int64_t s = number(3), d = number(4);
-    row.problem = {number(1), number(2), number(2), s, s, d, d, Dtype::bf16, {}, Causal::none, -1, -1};
-    row.step = cells[5][0] == 'S' ? 0 : cells[5][0] == 'P' ? 1 : 2;
-    row.dram_read_bytes = static_cast<double>(number(6));
-    row.dram_write_bytes = static_cast<double>(number(7));
-    row.cycles = static_cast<double>(number(8));
-    row.time_us = static_cast<double>(number(9)) / 1000;
-    if (row.cold)
-      row.tensor = std::stod(cells.at(10)) / 100, row.l2_read_bytes = 32.0 * static_cast<double>(number(11));
+    row.cold = cells.at("caches") == "cold";
+    const std::int64_t heads = of("nheads"), s = of("seqlen"), d = of("headdim");
+    row.problem = {of("batch"), heads, heads, s, s, d, d, Dtype::bf16, {}, Causal::none, -1, -1};
+    row.step = std::string_view("SPO").find(cells.at("step")[0]);
+    row.dram_read_bytes = static_cast<double>(of("dram__bytes_read.sum"));
+    row.dram_write_bytes = static_cast<double>(of("dram__bytes_write.sum"));
+    row.cycles = static_cast<double>(of("sm__cycles_elapsed.max"));
+    row.time_us = static_cast<double>(of("gpu__time_duration.sum")) / 1000;
+    if (!row.cold) continue;
+    row.tensor = std::stod(cells.at("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed")) / 100;
+    row.l2_read_bytes = 32.0 * static_cast<double>(of("lts__t_sectors_srcunit_tex_op_read.sum"));
   }
   return rows;
 }
@@ -172,12 +167,10 @@ TEST(Unfused, OursOfNoKeysTakeFiniteTime) {
 
 TEST(Unfused, OursExecuteTheirMachineCode) {
   std::map<std::string, WarpCode> rows;
-  std::ifstream in(ATTEST_MEASURED "/unfused_paths.csv");
-  for (std::string line; std::getline(in, line);) {
-    const std::vector<std::string> cells = csv_cells(line);
-    if (cells.size() != 7 || cells[0] == "kernel") continue;
-    const auto number = [&](std::size_t i) { return std::stod(cells[i]); };
-    rows[cells[0] + " " + cells[1]] = {number(2), number(3), number(4), number(5), number(6)};
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/unfused_paths.csv")) {
+    const auto of = [&](const char* name) { return std::stod(row.at(name)); };
+    rows[row.at("kernel") + " " + row.at("part")] = {of("instructions"), of("alu"), of("fma"), of("cycles"),
+                                                     of("waits")};
   }
   std::map<std::string, WarpCode> code = {{"softmax start", own_softmax_code.start},
                                           {"softmax maximum", own_softmax_code.maximum},

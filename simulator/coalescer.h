@@ -34,12 +34,12 @@ class Coalescer {
     if (from_dram > 0 && now > tile.arrives) tile.arrives = now + window_dram, tile.lacked = from_dram;
     if (pending.merged < most_merged) {
       const bool in_l2 = now - pending.since <= window_l2;
-      if (in_l2 || (pending.from_dram > 0 && now <= pending.until)) {
+      if (in_l2 || now <= pending.until) {
         ++pending.merged;
         return in_l2 ? 0 : 1 - pending.from_dram;
       }
     }
-    pending = {now, tile.arrives, now <= tile.arrives ? tile.lacked : 0, 1};
+    pending = {now, tile.arrives, tile.lacked, 1};
     return 1;
   }
 

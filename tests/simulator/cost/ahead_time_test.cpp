@@ -62,6 +62,10 @@ TEST(AheadTime, WhatStandsAfterTheWaitHidesNothing) {
   EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 0), device, 1), 1000 + latency + 900, 1);
   EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 500), device, 1), 1000 + latency + 750, 1);
   EXPECT_NEAR(ahead_time(d, issuing_ahead(1, 64, 1500), device, 1), 500 + latency + 900, 1);
+  StepDemand exchanging = d;  // of maxima, behind the last of them
+  exchanging.exchange = exchanging.fixed = 40;
+  EXPECT_NEAR(ahead_time(exchanging, issuing_ahead(1, 64, 500), device, 1), 1000 + latency + 750 + 40, 1);
+  EXPECT_NEAR(ahead_time(exchanging, issuing_ahead(1, 64, 1000), device, 1), 1000 + latency + 600, 1);
 }
 
 TEST(AheadTime, PackingAndRescalingStandAmongExponentialsAfterTheWait) {
@@ -111,18 +115,22 @@ TEST(AheadTime, WarpgroupsAtTheirSoftmaxMeetAsInAClosedNetwork) {
   }
 }
 
+// Of a warpgroup alone: its own O += P V is beside its softmax until 1000 cycles behind the scores' products.
 TEST(AheadTime, ProductsBesideThemMakePartsSlower) {
-  StepDemand d = demand_of(700, 1000, 500);
-  d.packing = 200, d.rescaling = 400, d.exchange = 40, d.fixed = 90;
-  const double before = ahead_time(d, issuing_ahead(2), undisturbed(), 1);
-  for (double DeviceSpec::*wait : {&DeviceSpec::alu_beside_wgmma, &DeviceSpec::scaled_exp_beside_wgmma}) {
+  StepDemand d = demand_of(2000, 700, 300);
+  d.modifiers = 100;
+  const auto longer = [&](double DeviceSpec::*beside) {
     DeviceSpec device = undisturbed();
-    device.*wait = 1.5;
-    EXPECT_GT(ahead_time(d, issuing_ahead(2), device, 1), before + 20);
-  }
-  DeviceSpec device = undisturbed();  // slower rescaling leaves products more of the tensor pipe
-  device.fma_beside_wgmma = 1.5;
-  EXPECT_NE(ahead_time(d, issuing_ahead(2), device, 1), before);
+    const double before = ahead_time(d, issuing_ahead(1), device, 1);
+    device.*beside = 1.5;
+    return ahead_time(d, issuing_ahead(1), device, 1) - before;
+  };
+  const DeviceSpec device = undisturbed();
+  const double taken = 100 / device.fma_instruction_cycles;  // by what modifies scores, from the tensor pipe
+  const double left = 1000 + taken - device.wgmma_latency_cycles - 100 - 300;
+  EXPECT_NEAR(longer(&DeviceSpec::fma_beside_wgmma), 50, 1);
+  EXPECT_NEAR(longer(&DeviceSpec::alu_beside_wgmma), 150, 1);
+  EXPECT_NEAR(longer(&DeviceSpec::scaled_exp_beside_wgmma), left - left / 1.5, 1);
 }
 
 // O's rescaling alone takes a cycle of the tensor pipe for each instruction; among exponentials it takes nothing.

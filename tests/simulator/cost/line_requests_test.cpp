@@ -41,8 +41,10 @@ TEST(LineRequests, LinesThatAreAskedForInPartsMergeHalfAsOften) {
   EXPECT_NEAR(part_of(of(160)), 0.7, 1e-9);          // every second head's panels are in two lines each
   EXPECT_EQ(part_of(of(72)), 0.25);                  // every second head's sectors by halves
   EXPECT_NEAR(part_of(of(120, "bshd,row_gap=8")), (128 + 0.5 * 112) / 240, 1e-9);  // the last sector is a half
-  EXPECT_GT(part_of(of(100)), 0.5);                                                // through L1: only what heads share
-  EXPECT_LT(part_of(of(100)), 0.9);
+  // through L1: ten heads of sixteen have a whole line in their rows of 200 bytes, the rest they share
+  EXPECT_NEAR(part_of(of(100)), (10 * (128 + 0.5 * 72) + 6 * 100) / 16 / 200, 1e-9);
+  EXPECT_LT(part_of(of(66)), 1);   // likewise, by 4 bytes
+  EXPECT_EQ(part_of(of(129)), 1);  // by 2, each waited for
 }
 
 // A gap of 8 bytes is in one sector, of which O fills the rest; one of a sector where rows begin with sectors in none.
@@ -59,8 +61,14 @@ TEST(LineRequests, GapsLeaveSectorsOfOInPart) {
 
 // Beside the same headdim's rows that begin with lines: what merges of the one over what merges of the other.
 TEST(LineRequests, AlignmentDecidesHowMuchMerges) {
+  // What the model has less, or more, than was counted, by headdim, keys and offset. Lines in which panels of one row
+  // meet merge less than others: of 128 columns off their lines most lines are such. Why is not known.
+  const std::map<std::string, double> reached = {
+      {"32,256,0", 0.01},   {"32,2048,0", -0.23},  {"64,256,8", -0.07},  {"64,2048,8", -0.10},
+      {"64,256,16", 0.02},  {"64,2048,16", -0.06}, {"64,256,32", 0.02},  {"64,2048,32", -0.06},
+      {"64,256,48", -0.01}, {"64,2048,48", -0.06}, {"128,256,16", 0.48}, {"128,2048,16", 0.44},
+      {"128,256,32", 0.47}, {"128,2048,32", 0.43}, {"160,256,0", 0.15},  {"160,2048,0", 0.18}};
   std::map<std::string, double> aligned;
-  double sum = 0;
   int rows = 0;
   for (const bool reference : {true, false})
     for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/alignment.csv")) {
@@ -72,12 +80,10 @@ TEST(LineRequests, AlignmentDecidesHowMuchMerges) {
       if (reference || part == 1 || !aligned.contains(alike)) continue;
       std::printf("%-8s %-16s %s: %.2f of %.2f\n", alike.c_str(), row.at("layout").c_str(),
                   row.at("base_offset").c_str(), part, merged / aligned[alike]);
-      EXPECT_NEAR(part, merged / aligned[alike], 0.5);
-      sum += part - merged / aligned[alike], ++rows;
+      EXPECT_NEAR(part - merged / aligned[alike], reached.at(alike + "," + row.at("base_offset")), 0.01) << alike;
+      ++rows;
     }
-  std::printf("%d rows, %+.3f on average\n", rows, sum / rows);
-  EXPECT_GE(rows, 14);
-  EXPECT_LT(std::abs(sum / rows), 0.15);
+  EXPECT_EQ(rows, 16);
 }
 
 }  // namespace

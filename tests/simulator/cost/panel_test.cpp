@@ -167,10 +167,12 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   EXPECT_EQ(large, 3);
 }
 
-// Softmax takes what its instructions say, products a tenth more.
+// Softmax takes what its instructions say, products a tenth more: loads of shared memory by generic addresses.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  int launches = 0;
+  const std::vector<double> reached = {0.906, 1.033, 0.956, 0.827, 0.942, 0.961,
+                                       0.852, 1.034, 0.880, 0.881, 0.988, 0.922};
+  std::size_t launches = 0;
   for (const MeasuredCall& call : measured().calls) {
     if (call.kernel != "unfused") continue;
     const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem));
@@ -183,12 +185,17 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
                        100 * counted;
       std::printf("%-15s %9.0f of %9.0f cycles, %.3f, bound by %s; tensor pipe %6.0f of %6.0f\n",
                   std::string(step.name).c_str(), step.cycles, counted, ratio, step.bound.c_str(), tensor, active);
-      EXPECT_NEAR(ratio, active == 0 ? 0.985 : 0.894, active == 0 ? 0.055 : 0.07) << step.name << command_line(call.c);
+      EXPECT_NEAR(ratio, reached.at(launches), 0.002) << step.name << command_line(call.c);
       EXPECT_NEAR(tensor, active, 0.06 * active + 1) << step.name << command_line(call.c);
       ++launches;
     }
   }
-  EXPECT_EQ(launches, 12);
+  EXPECT_EQ(launches, reached.size());
+}
+
+/// By samples of a launch: cycles that its warps wait for `reason`, all together.
+double sampled_cycles(const MeasuredRow& row, const char* reason) {
+  return std::stod(row.at("instructions")) * std::stod(row.at(reason));
 }
 
 // What samples have a warp of the kernel that spills wait for loads, a key tile: half of it alone, the rest beside
@@ -203,8 +210,7 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
     const SpillTrace trace = compiled_traces(plan, "sm80-spill", c, h200).whole;
     const Problem& p = c.problem;
     const std::int64_t tiles = p.batch * p.nheads * (p.seqlen_q / plan.tile_m) * (p.seqlen_k / plan.tile_n);
-    const double sampled = std::stod(row.at("instructions")) * std::stod(row.at("long_scoreboard")) /
-                           static_cast<double>(tiles * plan.num_warps);
+    const double sampled = sampled_cycles(row, "long_scoreboard") / static_cast<double>(tiles * plan.num_warps);
     const double alone = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200)).waits;
     std::printf("%4ld keys: %.0f of %.0f cycles\n", static_cast<long>(p.seqlen_k), alone, sampled);
     EXPECT_NEAR(alone / sampled, 0.46, 0.06);
@@ -228,6 +234,16 @@ TEST(Panel, UnfusedKernelsExecuteWhatTheirPathsSay) {
     const bool whole = step.name != "O = P V" || p.headdim_v % 128 == 0;
     EXPECT_NEAR(issue->fraction * slots / executed, 1, whole ? 0.004 : 0.1) << step.name;
     ++launches;
+    if (step.name == "P = softmax(S)") continue;
+    const bool scores = step.name == "S = Q K^T";
+    const double columns = static_cast<double>(scores ? p.seqlen_k : p.headdim_v),
+                 depth = static_cast<double>(scores ? p.headdim : p.seqlen_k);
+    const double slices_of_warps =
+        static_cast<double>(p.batch * p.nheads * p.seqlen_q) / 128 * std::ceil(columns / 128) * depth / 32 * 8;
+    const auto a_slice = [&](const char* reason) { return sampled_cycles(row, reason) / slices_of_warps; };
+    std::printf("%s of %ld keys: a warp waits %.0f cycles a slice for loads, %.0f at barriers\n",
+                std::string(step.name).c_str(), static_cast<long>(p.seqlen_k), a_slice("long_scoreboard"),
+                a_slice("barrier"));
   }
   EXPECT_EQ(launches, 6);
 }

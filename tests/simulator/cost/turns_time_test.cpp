@@ -71,6 +71,26 @@ TEST(TurnsTime, OneSlotExposesACopy) {
   EXPECT_GE(turns_time(d, one, device, 1).key_tile, 500 + copy);
 }
 
+// A copy is asked for when K's slot is released, which is behind the end of the scores, and no V as long stands
+// between.
+TEST(TurnsTime, KsSlotIsFreeOnceItsScoresAreSeen) {
+  const DeviceSpec device = undisturbed();
+  KernelPlan plan = taking_turns(1, 1);
+  plan.headdim = 256, plan.headdim_v = 64;
+  const StepDemand d = demand_of(1000, 10, 10);
+  const double copy = device.l2_latency_cycles + plan.tile_bytes(Operand::k) / l2_bytes_per_clock(device);
+  EXPECT_NEAR(turns_time(d, plan, device, 1).key_tile, 1000 * 256 / 320.0 + device.wgmma_latency_cycles + copy, 1);
+}
+
+TEST(TurnsTime, ThePathFromL2CarriesOneCopyAfterTheOther) {
+  DeviceSpec device = undisturbed();
+  device.l2_bytes_per_second /= 16;
+  const KernelPlan plan = taking_turns(1);
+  const double copies = (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v)) / l2_bytes_per_clock(device);
+  EXPECT_NEAR(turns_time(demand_of(100, 10, 10), plan, device, 1).key_tile, copies, 1);
+  EXPECT_NEAR(turns_time(demand_of(100, 10, 10), plan, device, 2).key_tile, 2 * copies, 1);
+}
+
 TEST(TurnsTime, NamedPlansTakeTurnsWhereTheySay) {
   const DeviceSpec device = load_device("h200");
   Problem p;

@@ -42,7 +42,7 @@ CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWal
   }
   work.splits = plan.num_splits;
   work.bytes = walk.partial_bytes + walk.partial_lse_bytes;
-  work.from_dram = walk.partial_missed_bytes / work.bytes;
+  work.from_dram = std::min(1.0, walk.partial_missed_bytes / work.bytes);  // lines bring more than is asked for
   work.lines = static_cast<double>(partial_columns(p.headdim_v)) * sizeof(float) / LineSampler::line_bytes;
   return work;
 }

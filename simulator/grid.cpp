@@ -14,16 +14,6 @@ constexpr std::int64_t page = 2 << 20;
 
 std::int64_t next_page(std::int64_t address) { return (address + page - 1) / page * page; }
 
-/// Whether query heads that share a key head read K and V afresh, each of them, because they stand a whole batch apart
-/// in the grid and what lies between does not fit a partition of L2.
-bool heads_read_afresh(const Grid& g, const DeviceSpec& device) {
-  const Problem& p = g.p;
-  if (g.plan.grid_order != GridOrder::tiles_batch_heads || p.batch == 1 || g.nheads == p.nheads_k) return false;
-  const std::int64_t key_bytes = p.batch * p.seqlen_k * g.key_row_bytes();
-  const std::int64_t query_bytes = p.batch * p.seqlen_q * (g.q.row_bytes + g.o.row_bytes);
-  return key_bytes + query_bytes > device.l2_bytes / device.l2_partitions;
-}
-
 /// Running sums from 0 of what each batch entry occupies, in rows.
 std::vector<std::int64_t> first_rows(const std::vector<std::int64_t>& lengths, std::int64_t multiple) {
   std::vector<std::int64_t> first;
@@ -184,6 +174,13 @@ double Grid::key_tiles_a_cta() const {
   return std::max(1.0, static_cast<double>(key_tiles) / static_cast<double>(std::max<std::int64_t>(1, ctas)));
 }
 
+std::int64_t Grid::heads_that_read_afresh(const DeviceSpec& device) const {
+  if (plan.grid_order != GridOrder::tiles_batch_heads || p.batch == 1) return 1;
+  const std::int64_t key_bytes = p.batch * p.seqlen_k * key_row_bytes();
+  const std::int64_t query_bytes = p.batch * p.seqlen_q * (q.row_bytes + o.row_bytes);
+  return key_bytes + query_bytes > device.l2_bytes / device.l2_partitions ? nheads / p.nheads_k : 1;
+}
+
 Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options) {
   double average = grid.key_tiles_a_cta();
@@ -214,20 +211,6 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   while (r.sampling > 1 && all_sets / r.sampling < 32) r.sampling /= 2;
   while (all_sets / r.sampling > 60'000) r.sampling *= 2;
   return r;
-}
-
-double extrapolated_reads(const Grid& grid, const DeviceSpec& device, std::int64_t simulated_ctas,
-                          double first_key_bytes, double again_bytes, double scale) {
-  const double exact_first = grid.first_read_bytes - grid.q_read_bytes;
-  double keys = exact_first + again_bytes * scale;
-  if (heads_read_afresh(grid, device)) {
-    // the first reads of the part are a later head's misses too; of a part of one head only the heads are known
-    const bool whole_heads = simulated_ctas >= std::int64_t{2} * grid.q_tiles;
-    const std::int64_t heads_a_key_head = grid.nheads / grid.p.nheads_k;
-    const double afresh = whole_heads ? first_key_bytes * scale : exact_first * static_cast<double>(heads_a_key_head);
-    keys = std::max(exact_first, afresh) + again_bytes * scale;
-  }
-  return std::min(grid.q_read_bytes + keys, std::max(grid.first_read_bytes, grid.sm_read_bytes));
 }
 
 }  // namespace attest

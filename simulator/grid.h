@@ -60,6 +60,9 @@ struct Grid {
   double output_bytes() const;                              // O, LSE and what splits leave for combine()
   double stored_bytes() const;                              // by all CTAs and combine(), spill included
   double key_tiles_a_cta() const;
+  /// How many query heads read a key head's K and V afresh, because they stand a whole batch apart in the grid and what
+  /// lies between does not fit a partition of L2.
+  std::int64_t heads_that_read_afresh(const DeviceSpec& device) const;
   /// Of the sectors of O that rows with gaps between them fill in part: L2 reads each that it cleans (`write_parts` in
   /// docs/results/h200-l2.md). Those of rows without gaps are filled by their neighbours before.
   double unfilled_bytes() const;
@@ -92,10 +95,5 @@ struct Resolution {
 };
 Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options);
-
-/// DRAM reads of all CTAs from those of the first ones: `first_key_bytes` of K and V read for the first time,
-/// `again_bytes` read again after they were evicted; all CTAs together walk `scale` times as many key tiles.
-double extrapolated_reads(const Grid& grid, const DeviceSpec& device, std::int64_t simulated_ctas,
-                          double first_key_bytes, double again_bytes, double scale);
 
 }  // namespace attest

@@ -275,9 +275,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0) r.l2_read_bytes += asked * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
-  // DRAM is read for what is asked of L2, and that by an SM: what sampling says beyond either is its error
-  r.dram_read_bytes = std::min(r.walk.dram_read_bytes, std::max(r.sm_read_bytes, r.walk.first_read_bytes));
-  r.l2_read_bytes = std::min(r.sm_read_bytes, std::max(r.l2_read_bytes, r.dram_read_bytes));
+  r.dram_read_bytes = r.walk.dram_read_bytes;
   r.dram_write_bytes = r.walk.dram_write_bytes;
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
   r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);

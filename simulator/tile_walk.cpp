@@ -38,6 +38,15 @@ class Walk {
  private:
   void simulate();
   void forget();
+  double of_all_sets(std::int64_t sectors) const {  // bytes
+    return static_cast<double>(sectors * LineSampler::sector_bytes) / traffic_.share_of_sets();
+  }
+  double unsampled(double once) const { return options_.warm ? 0 : once; }  // what DRAM reads of so few bytes
+  double tensor_reads(double scale) const;
+  double bias_reads() const {
+    const Traffic::Reads& n = traffic_.count().bias;
+    return n.asked_bytes == 0 ? unsampled(grid_.bias_bytes) : n.of(grid_.bias_read_bytes);
+  }
   double extrapolated_writes(double written, double scale) const;
   double unmerged_later() const;
   TileWalk result() const;
@@ -254,6 +263,22 @@ void Walk::simulate() {
   }
 }
 
+/// What DRAM reads for Q, K and V: for each byte that some CTA asks for as much as the first time in the sets that are
+/// sampled, and what it reads again there. How much of all bytes they have is known by those that are asked for first.
+double Walk::tensor_reads(double scale) const {
+  const Traffic::Count& n = traffic_.count();
+  const double queries = grid_.q_read_bytes, keys = grid_.first_read_bytes - grid_.bias_bytes - queries;
+  double first = keys;
+  if (const auto heads = static_cast<double>(grid_.heads_that_read_afresh(device_)); scale > 1 && heads > 1) {
+    // of whole heads the first reads of the part are a later head's misses too; of a part of one the heads are known
+    const bool whole_heads = resolution_.tasks * plan_.cluster >= std::int64_t{2} * grid_.q_tiles;
+    first = std::max(keys, whole_heads ? n.first_key_bytes * scale : keys * heads);
+  }
+  if (n.first.asked_bytes == 0) return unsampled(queries + first);
+  const double of_all_sets = (n.first_query_bytes + n.first_key_bytes) / n.first.asked_bytes;
+  return n.first.of(queries + first) + n.again.filled_bytes() * of_all_sets * scale;
+}
+
 /// Beyond what may stay dirty, all that CTAs store and what was dirty before the kernel is written. Spill repeats in
 /// the key tiles that are not simulated, and is written back as often as in those that are, but no more than it is
 /// stored.
@@ -298,27 +323,16 @@ TileWalk Walk::result() const {
   const auto ratio = [](auto all, auto part) { return static_cast<double>(all) / static_cast<double>(part); };
   const double scale =
       n.key_tiles == 0 ? ratio(schedule_.tasks(), resolution_.tasks) : ratio(grid_.key_tiles, n.key_tiles);
-  const auto of_all_sets = [&](std::int64_t sampled) {
-    return static_cast<double>(sampled) / traffic_.share_of_sets();
-  };
-  const auto bytes = [&](std::int64_t sectors) { return of_all_sets(sectors * LineSampler::sector_bytes); };
   r.simulated_fraction = 1 / scale;
-  r.partial_missed_bytes = std::min(bytes(n.partial_missed_sectors), r.partial_bytes + r.partial_lse_bytes);
-  // what DRAM reads beyond the bytes that are asked for the first time, in the sets that are sampled
-  const double first =
-      of_all_sets(n.first_query_bytes + n.first_key_bytes) + (traffic_.called_again() ? 0 : grid_.bias_bytes / scale);
-  const double again = std::max(0.0, bytes(traffic_.filled_sectors()) - first);
-  r.dram_read_bytes = traffic_.called_again() ? again * scale
-                      : scale == 1            ? grid_.first_read_bytes + again
-                                              : extrapolated_reads(grid_, device_, resolution_.tasks * plan_.cluster,
-                                                                   of_all_sets(n.first_key_bytes), again, scale);
+  r.partial_missed_bytes = n.partials.of(r.partial_bytes + r.partial_lse_bytes);
   r.together = n.key_tiles == 0 ? 0 : n.together / static_cast<double>(n.key_tiles);
   r.l1_served = n.key_tiles == 0 ? 0 : n.l1_served / static_cast<double>(n.key_tiles);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
-  r.l2_crossing_bytes = bytes(traffic_.crossed_sectors()) * scale;
-  r.dirty_bytes_left = bytes(traffic_.dirty_sectors());
-  r.dram_write_bytes = extrapolated_writes(bytes(traffic_.written_back_sectors()), scale);
-  r.dram_read_bytes += grid_.unfilled_bytes() * std::min(1.0, r.dram_write_bytes / grid_.output_bytes());
+  r.l2_crossing_bytes = of_all_sets(traffic_.crossed_sectors()) * scale;
+  r.dirty_bytes_left = of_all_sets(traffic_.dirty_sectors());
+  r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
+  r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +
+                      grid_.unfilled_bytes() * std::min(1.0, r.dram_write_bytes / grid_.output_bytes());
   r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);
   // what is not simulated goes at the rate at which all slots were full
   const auto left = static_cast<double>(grid_.key_tiles - n.key_tiles);

@@ -51,10 +51,8 @@ void Traffic::begin(Slot& slot, double now) {
 void Traffic::call_again() {
   for (auto& [head, lines] : heads_) lines.forget_asked();
   count_ = {};
-  filled_before_ = cache_.filled_sectors();
   written_back_before_ = cache_.written_back_sectors();
   crossed_before_ = cache_.crossed_sectors();
-  called_again_ = true;
 }
 
 void Traffic::read_query(const Slot& slot) {
@@ -62,19 +60,24 @@ void Traffic::read_query(const Slot& slot) {
   const auto bytes = static_cast<double>(slot.rows * grid_.q.row_bytes);
   count_.l2_read_bytes += bytes;
   count_.sm_read_bytes += bytes;
+  const bool first = slot.at.split == 0;
+  if (first) count_.first_query_bytes += bytes;
+  Reads& reads = first ? count_.first : count_.again;
   for_copied_rows(Operand::q, grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m,
                   slot.rows, [&](const CachedLine& line) {
-                    if (plan_.prefetches_q) cache_.prefetch(line, slot.side);
-                    cache_.read(line, slot.side, plan_.evict_first_q);
-                    if (!called_again_ && slot.at.split == 0) count_.first_query_bytes += line.bytes;
+                    counted(reads, line.bytes, [&] {
+                      if (plan_.prefetches_q) cache_.prefetch(line, slot.side);
+                      return cache_.read(line, slot.side, plan_.evict_first_q);
+                    });
                   });
 }
 
 double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
   std::size_t missed = 0;
   for (TileLine& l : lines) {
-    missed += cache_.read(l.line, side) == L2Cache::Outcome::miss ? 1 : 0;
-    if (!l.seen) count_.first_key_bytes += l.line.bytes;
+    const auto outcome =
+        counted(l.seen ? count_.again : count_.first, l.line.bytes, [&] { return cache_.read(l.line, side); });
+    missed += outcome == L2Cache::Outcome::miss ? 1 : 0;
     l.seen = true;
   }
   return lines.empty() ? 0 : static_cast<double>(missed) / static_cast<double>(lines.size());
@@ -85,7 +88,9 @@ double Traffic::read_keys(Slot& slot, int tile, double now, double in_l1) {
   const std::int64_t row0 = std::int64_t{tile} * plan_.tile_n;
   const std::int64_t rows = std::min<std::int64_t>(plan_.tile_n, grid_.entry(slot.at.batch).seqlen_k - row0);
   const bool first = lines.asked.by_gpc.empty();
-  if (first && !called_again_) {
+  const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
+  if (first) count_.first_key_bytes += bytes;
+  if (first && lines.k.empty() && lines.v.empty()) {
     const std::int64_t key_head = grid_.key_head(slot.at.head);
     for_copied_rows(Operand::k, grid_.k, slot.at.batch, key_head, row0, rows,
                     [&](const CachedLine& line) { lines.k.push_back({line}); });
@@ -93,7 +98,6 @@ double Traffic::read_keys(Slot& slot, int tile, double now, double in_l1) {
                     [&](const CachedLine& line) { lines.v.push_back({line}); });
   }
   const double from_dram = read_lines(lines.k, slot.side);
-  const auto bytes = static_cast<double>(rows * grid_.key_row_bytes());
   // a cluster asks for a tile once, a part each CTA, and multicasts it
   // who finds all of it in L1 asks for nothing, and begins no window in which others merge
   const double asked = in_l1 == 1 ? 0 : coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
@@ -109,7 +113,9 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
   for (std::int64_t row = row0; row < row0 + slot.rows; ++row) {
     const std::int64_t at = grid_.bias.row(slot.at.batch, slot.at.head, row) + 4 * key0;
-    sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) { cache_.read(line, slot.side); });
+    sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) {
+      counted(count_.bias, line.bytes, [&] { return cache_.read(line, slot.side); });
+    });
   }
 }
 
@@ -153,7 +159,7 @@ void Traffic::combine() {
       const int side = static_cast<int>(tile % device_.l2_partitions);
       for (int split = 0; split < grid_.splits; ++split)
         for_partial_rows(grid_.partial_row(batch, head, split) + row0, rows, [&](const CachedLine& line) {
-          if (cache_.read(line, side) == L2Cache::Outcome::miss) count_.partial_missed_sectors += line.count();
+          counted(count_.partials, line.bytes, [&] { return cache_.read(line, side); });
         });
       const auto write = [&](const CachedLine& line) { cache_.write(line, side); };
       for_rows(grid_.o, batch, head, row0, rows, write);

@@ -12,7 +12,7 @@
 
 namespace attest {
 
-/// A sampled line of K or V, and whether a CTA has read these sectors before.
+/// A sampled line of K or V, and whether a CTA of this call has read these sectors before.
 struct TileLine {
   CachedLine line;
   bool seen = false;
@@ -38,7 +38,11 @@ class HeadLines {
   }
   void forget_asked() {
     for (std::vector<TileLines>& block : blocks_)
-      for (TileLines& tile : block) tile.asked = {}, tile.loaded = 0;
+      for (TileLines& tile : block) {
+        tile.asked = {}, tile.loaded = 0;
+        for (std::vector<TileLine>* of : {&tile.k, &tile.v})
+          for (TileLine& line : *of) line.seen = false;
+      }
   }
 
  private:
@@ -68,10 +72,18 @@ struct Slot {
 
 class Traffic {
  public:
-  /// Of the sets that are sampled; bytes are of all.
+  /// Of the sets that are sampled: what is asked for, and what DRAM reads for it.
+  struct Reads {
+    double asked_bytes = 0;
+    std::int64_t filled_sectors = 0;
+    double filled_bytes() const { return static_cast<double>(filled_sectors * LineSampler::sector_bytes); }
+    /// What DRAM reads where so many bytes are asked for.
+    double of(double asked) const { return asked_bytes == 0 ? 0 : asked * filled_bytes() / asked_bytes; }
+  };
   struct Count {
-    std::int64_t first_query_bytes = 0, first_key_bytes = 0;  // that no CTA had asked for before
-    std::int64_t partial_missed_sectors = 0;                  // of the workspace of splits
+    Reads first, again;                                 // of Q, K and V: what no CTA had asked for before, and all else
+    Reads bias, partials;                               // partials: the workspace of splits, by combine()
+    double first_query_bytes = 0, first_key_bytes = 0;  // of all sets
     double l2_read_bytes = 0, sm_read_bytes = 0;
     double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
@@ -99,8 +111,6 @@ class Traffic {
   void call_again();
 
   const Count& count() const { return count_; }
-  bool called_again() const { return called_again_; }
-  std::int64_t filled_sectors() const { return cache_.filled_sectors() - filled_before_; }
   std::int64_t written_back_sectors() const { return cache_.written_back_sectors() - written_back_before_; }
   std::int64_t crossed_sectors() const { return cache_.crossed_sectors() - crossed_before_; }
   std::int64_t dirty_sectors() const { return cache_.dirty_sectors(); }
@@ -149,7 +159,15 @@ class Traffic {
   double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);
   void read_bias(const Slot& slot, int tile);
   double read_lines(std::vector<TileLine>& lines, int side);  // the share that came from DRAM
-  std::int64_t readers(const Slot& slot) const {              // CTAs of a cluster that have rows
+  /// What read() returns, with what it makes DRAM read counted.
+  template <class F>
+  L2Cache::Outcome counted(Reads& reads, double asked_bytes, F&& read) {
+    const std::int64_t before = cache_.filled_sectors();
+    const L2Cache::Outcome outcome = read();
+    reads.asked_bytes += asked_bytes, reads.filled_sectors += cache_.filled_sectors() - before;
+    return outcome;
+  }
+  std::int64_t readers(const Slot& slot) const {  // CTAs of a cluster that have rows
     return (slot.rows + plan_.tile_m - 1) / plan_.tile_m;
   }
   bool producer_runs_ahead() const { return plan_.producer_warps > 0; }  // K of the next tile comes before V of this
@@ -165,8 +183,7 @@ class Traffic {
   const double merging_;  // of the requests for a tile
   std::unordered_map<std::int64_t, HeadLines> heads_;
   Count count_;
-  bool called_again_ = false;
-  std::int64_t filled_before_ = 0, written_back_before_ = 0, crossed_before_ = 0;  // this call
+  std::int64_t written_back_before_ = 0, crossed_before_ = 0;  // this call
 };
 
 }  // namespace attest

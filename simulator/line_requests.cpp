@@ -42,4 +42,10 @@ double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows
   return merging / n;
 }
 
+double merging_part(const KernelPlan& plan, const TensorAddress& k, const TensorAddress& v, std::int64_t heads) {
+  const auto of_k = static_cast<double>(k.row_bytes), of_v = static_cast<double>(v.row_bytes);
+  return (of_k * merging_part(plan, Operand::k, k, heads) + of_v * merging_part(plan, Operand::v, v, heads)) /
+         (of_k + of_v);
+}
+
 }  // namespace attest

@@ -11,5 +11,7 @@ namespace attest {
 
 /// The part of the requests for a tile of K or V that merge when they come in time, a mean over rows of `heads`.
 double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads);
+/// Of both, by their bytes.
+double merging_part(const KernelPlan& plan, const TensorAddress& k, const TensorAddress& v, std::int64_t heads);
 
 }  // namespace attest

@@ -14,9 +14,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
       coalescer_(device.gpcs()),
-      merging_((merging_part(plan_, Operand::k, grid.k, grid.p.nheads_k) +
-                merging_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) /
-               2) {}
+      merging_(merging_part(plan_, grid.k, grid.v, grid.p.nheads_k)) {}
 
 // The frames of all warps fill the sets of L2 as lines at random do (`respill`). Of all slots' lines, in order, one in
 // so many is followed, homes in turn.

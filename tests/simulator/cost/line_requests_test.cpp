@@ -47,6 +47,15 @@ TEST(LineRequests, LinesThatAreAskedForInPartsMergeHalfAsOften) {
   EXPECT_EQ(part_of(of(129)), 1);  // by 2, each waited for
 }
 
+// K's rows are lines, V's a quarter of one: four bytes in five merge as they may, one half as often.
+TEST(LineRequests, KAndVCountByTheirBytes) {
+  Case c = of(128);
+  c.problem.headdim_v = 32;
+  const KernelPlan plan = plan_named("attest", c, load_device("h200"));
+  const Grid grid(c, plan);
+  EXPECT_DOUBLE_EQ(merging_part(plan, grid.k, grid.v, c.problem.nheads_k), 0.8 * 1 + 0.2 * 0.5);
+}
+
 // A gap of 8 bytes is in one sector, of which O fills the rest; one of a sector where rows begin with sectors in none.
 TEST(LineRequests, GapsLeaveSectorsOfOInPart) {
   const auto unfilled = [](const char* layout) {

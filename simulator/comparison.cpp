@@ -6,6 +6,7 @@
 #include "attest/plan/sm80_ablations.h"
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/unfused.h"
+#include "compiled_registers.h"
 
 namespace attest {
 namespace {
@@ -37,6 +38,8 @@ constexpr auto sectors = [](const Call& call, std::string_view counter) { return
 constexpr auto longest = [](const Call& call, std::string_view counter) { return call.of_longest(counter); };
 
 constexpr std::string_view program = "the recorded program: exact but for what it does not hold";
+constexpr std::string_view seen =
+    "the recorded program, less copies under predicate P0, which the counter does not see";
 constexpr std::string_view spill = "registers: estimated spill, or the plan's own data";
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
@@ -67,9 +70,9 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.sm_write_bytes; }},
     {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, traffic,
      [](const R& r) -> Value { return r.l2_crossing_bytes; }, nullptr},
-    {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, program,
+    {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, seen,
      [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
-    {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, program,
+    {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, seen,
      [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
     {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,
      [](const R& r) -> Value { return r.spill_store_bytes / 128; }, nullptr},
@@ -146,6 +149,8 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     report = simulate(call.c, plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device), device,
                       result.plan_name, effort);
     result.bound = report->bound;
+    const UnseenWavefronts unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
+    report->smem_wavefronts -= unseen.all, report->smem_wavefronts_ideal -= unseen.ideal;
   }
   for (const Figure& f : figures) {
     ComparedFigure& figure = result.figures.emplace_back();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attest/plan/catalog.h"
+#include "attest/simulator/case_counts.h"
 #include "copy_time.h"
 #include "csv.h"
 #include "embedded.h"
@@ -179,6 +180,30 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
     if (is_of(cells, *row))
       (cells.at(4) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
   return traces;
+}
+
+UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name, const Case& c,
+                                   const DeviceSpec& device) {
+  UnseenWavefronts unseen;
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  if (row == nullptr || copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0)) return unseen;
+  const Counts counts = count_case(c, plan);
+  const double tiles = static_cast<double>(counts.key_tiles), masked = static_cast<double>(counts.masked_key_tiles);
+  const KeyRuns runs = count_key_runs(c, plan);
+  const auto walks = static_cast<double>(runs.masked_first + runs.whole_first);
+  static const auto all = cells_of(embedded_unseen_copies().front().text);
+  for (const std::vector<std::string>& cells : all) {
+    if (!is_of(cells, *row)) continue;
+    const bool values = cells.at(5) == "v";
+    const auto x = static_cast<std::size_t>(values ? Operand::v : Operand::k);
+    // the first K, with two slots the first V too, is copied before the loops
+    const double in_loops = values && plan.stages == 1 ? 1 : (tiles - walks) / tiles;
+    const double of_loop = (cells.at(4) == "whole" ? tiles - masked : masked) / tiles;
+    const double share = in_loops * of_loop * std::atof(cells.at(7).c_str()) / std::atof(cells.at(6).c_str());
+    unseen.all += share * static_cast<double>(counts.copied_wavefronts[x]);
+    unseen.ideal += share * static_cast<double>(counts.global_bytes[x]) / 128;
+  }
+  return unseen;
 }
 
 }  // namespace attest

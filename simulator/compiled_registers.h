@@ -41,4 +41,13 @@ struct SpillTraces {
 /// where there is none.
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
+/// Of that kernel's forward launch, shared-memory wavefronts that an H200's counters leave out, of all and of those
+/// without conflicts: those of copies under the predicate P0 (docs/results/h200-banks.md), by
+/// simulator/measured/unseen_copies.csv. Zeros that they write are taken for seen.
+struct UnseenWavefronts {
+  double all = 0, ideal = 0;
+};
+UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name, const Case& c,
+                                   const DeviceSpec& device);
+
 }  // namespace attest

@@ -38,7 +38,7 @@ CopyCost whole_chunks(std::span<const LaneCopy> lanes) {
     else
       same->halves |= piece.halves;
   }
-  CopyCost cost{static_cast<int>(n), 0};
+  CopyCost cost{static_cast<int>(n)};
   // a wavefront for each kind of piece and each time that its fullest sector is asked for
   for (std::size_t i = 0; i < n; ++i) {
     const auto alike = [&](const Piece& p) { return p.moves_with(pieces[i]); };
@@ -81,7 +81,8 @@ CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> fro
   CopyCost cost = whole_chunks(lanes);
   SharedAccess zeros = to;  // which are written as by a store
   zeros.active &= ~present;
-  cost.wavefronts += wavefronts(zeros);
+  cost.of_zeros = wavefronts(zeros);
+  cost.wavefronts += cost.of_zeros;
   return cost;
 }
 

@@ -90,6 +90,7 @@ struct CountingSink {
     counts.global_sectors[x] += cost.sectors;
     const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
     if (last_copy != 0) see_ways(copy.kind, cost.wavefronts);
+    if (last_copy != 0 && a.bytes == 16) counts.copied_wavefronts[x] += cost.wavefronts - cost.of_zeros;
     counts.smem_wavefronts += more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     last_copy = 0;
@@ -155,6 +156,7 @@ Counts& Counts::operator+=(const Counts& other) {
     ways_by_kind[k] = std::max(ways_by_kind[k], other.ways_by_kind[k]);
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
+  add(copied_wavefronts, other.copied_wavefronts);
   lse_bytes += other.lse_bytes;
   atomic_bytes += other.atomic_bytes;
   matrix_steps += other.matrix_steps;
@@ -176,6 +178,7 @@ Counts operator*(Counts counts, std::int64_t times) {
   scale(counts.ideal_by_kind);
   scale(counts.global_bytes);
   scale(counts.global_sectors);
+  scale(counts.copied_wavefronts);
   counts.lse_bytes *= times;
   counts.atomic_bytes *= times;
   counts.matrix_steps *= times;

@@ -11,6 +11,7 @@ std::span<const EmbeddedFile> embedded_models();
 std::span<const EmbeddedFile> embedded_registers();  // of gpu/sm80, as compiled
 std::span<const EmbeddedFile> embedded_cta_leads();
 std::span<const EmbeddedFile> embedded_spill_traces();
+std::span<const EmbeddedFile> embedded_unseen_copies();
 std::span<const EmbeddedFile> embedded_report_page();  // the parts of `--html`, the chart library among them
 
 }  // namespace attest

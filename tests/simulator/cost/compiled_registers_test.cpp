@@ -138,5 +138,31 @@ TEST(CompiledRegisters, OtherKernelsAreLeftAlone) {
   EXPECT_EQ(plan_on("h200", "fa2", d128()).spill_words_per_cta, fa2.spill_words_per_cta);
 }
 
+// At headdim 192 V's copies of whole tiles stand under P0, a wavefront for each 128 bytes.
+TEST(CompiledRegisters, CountersDoNotSeeCopiesUnderP0) {
+  Case c = d128();
+  c.problem.headdim = c.problem.headdim_v = 192;
+  const auto unseen = [](const Case& of, const char* device = "h200") {
+    return unseen_wavefronts(plan_on(device, "attest", of), "attest", of, load_device(device));
+  };
+  const double ctas = 4 * 2048 / 64, rows = 2048, whole = ctas * rows * 384 / 128;
+  EXPECT_EQ(unseen(c).all, whole);
+  EXPECT_EQ(unseen(c).ideal, whole);
+  EXPECT_EQ(unseen(c, "a100").all, 0);
+  Case causal = c;
+  causal.problem.causal = Causal::bottom_right;
+  // of n(n+1)/2 tiles n are masked
+  EXPECT_NEAR(unseen(causal).all, whole * (31 / 2.0) / 32, 1);
+  EXPECT_EQ(unseen(d128()).all, 0);
+
+  // Decoding: 30 of 32 copies of K and of V but for the first tile's, which are before the loops.
+  Case decode = d128();
+  decode.problem.seqlen_q = 1;
+  const double tiles = 2048 / 64, seen_in_full = 1;
+  EXPECT_DOUBLE_EQ(unseen(decode).ideal, 4 * 2 * (tiles - seen_in_full) * 64 * 256 / 128 * 30 / 32);
+  decode.layout.page_size = 256;
+  EXPECT_EQ(unseen(decode).all, 0);
+}
+
 }  // namespace
 }  // namespace attest

@@ -22,6 +22,7 @@ int ideal_wavefronts(const SharedAccess& access);
 /// What a cp.async takes by way of L1, as an H200's counters have it (docs/results/h200-banks.md).
 struct CopyCost {
   int sectors = 0, wavefronts = 0;
+  int of_zeros = 0;  // of the wavefronts of 16-byte copies
 };
 /// `to` is what its lanes write, 16, 8 or 4 bytes each; `from` where each lane reads, in bytes; those of them that are
 /// not in `present` write zeros.
@@ -43,8 +44,9 @@ struct Counts {
   // Of 32 bytes, that each warp instruction asks for; what is read below 16 bytes comes through L1, a sector once a
   // step.
   std::array<std::int64_t, 4> global_sectors{};
-  std::int64_t lse_bytes = 0;     // in whole sectors
-  std::int64_t atomic_bytes = 0;  // a sector each way for each one
+  std::array<std::int64_t, 4> copied_wavefronts{};  // of copies of 16 bytes by cp.async, without zeros that they write
+  std::int64_t lse_bytes = 0;                       // in whole sectors
+  std::int64_t atomic_bytes = 0;                    // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
   std::int64_t exponentials = 0;  // of scores, masked ones included
   std::int64_t copies = 0;        // warp instructions that fill shared memory

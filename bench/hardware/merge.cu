@@ -2,6 +2,7 @@
 #include <array>
 
 #include "attest/hardware/device.h"
+#include "key_tile.cuh"
 #include "merge.h"
 
 namespace attest::hardware {
@@ -94,12 +95,7 @@ __device__ void read_burst(const MergeParams& params, const std::uint8_t* buffer
                  "l"(from), "r"(kBurstBytes), "r"(bar)
                  : "memory");
   }
-  unsigned done = 0;
-  while (done == 0)
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done)
-                 : "r"(bar), "r"(phase)
-                 : "memory");
+  wait_for(bar, phase);
   phase ^= 1;
 }
 

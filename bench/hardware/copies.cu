@@ -27,13 +27,7 @@ __global__ void __launch_bounds__(128, 1) probe_copy(bool bulk, int bytes, int s
         (static_cast<std::int64_t>(blockIdx.x) * kTiles + tile) * bytes % (buffer_bytes - bytes) / 1024 * 1024;
     const std::uint32_t slot = to + tile % stages * bytes, bar = bars + tile % stages * 8;
     if (bulk) {
-      if (threadIdx.x == 0) {
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes));
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(slot),
-            "l"(buffer + at), "r"(bytes), "r"(bar)
-            : "memory");
-      }
+      if (threadIdx.x == 0) copy_bulk(slot, buffer + at, bytes, bar);
     } else {
       for (int i = threadIdx.x * 16; i < bytes; i += blockDim.x * 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(slot + i), "l"(buffer + at + i));

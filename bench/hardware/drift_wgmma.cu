@@ -44,11 +44,7 @@ struct Ring {
       arrive(bar);
       return;
     }
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes));
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(tile(t)),
-        "l"(from), "r"(bytes), "r"(bar)
-        : "memory");
+    copy_bulk(tile(t), from, bytes, bar);
   }
 };
 

@@ -1,5 +1,5 @@
 // What kernels of a key tile share: exponentials, packing and storing fragments, the softmax of wgmma's
-// scores, and waiting for a copy.
+// scores, copies and waiting for them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,6 +17,14 @@ __device__ inline std::uint32_t packed(float low, float high) {
   std::uint32_t x;
   asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(x) : "f"(high), "f"(low));
   return x;
+}
+
+/// Begins a bulk copy to shared memory, which `barrier`, an mbarrier's address, waits for.
+__device__ inline void copy_bulk(std::uint32_t to, const std::uint8_t* from, int bytes, std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes));
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
 }
 
 /// Until `barrier`, an mbarrier's address, has left `phase`.

@@ -89,12 +89,7 @@ __device__ void read_burst(const MergeParams& params, const std::uint8_t* buffer
   }
   const std::uint8_t* const from = buffer + static_cast<std::int64_t>(burst) * kBurstBytes;
   const auto bar = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(bar), "r"(kBurstBytes));
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(kBurstBytes), "r"(bar)
-                 : "memory");
-  }
+  if (threadIdx.x == 0) copy_bulk(to, from, kBurstBytes, bar);
   wait_for(bar, phase);
   phase ^= 1;
 }

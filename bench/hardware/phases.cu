@@ -74,10 +74,7 @@ __device__ void store_bulk(std::uint8_t* at, std::uint32_t from, int bytes) {
 
 /// Waits for the bytes; `turn` is the barrier's phase, changed for the next copy.
 __device__ void load_bulk(std::uint32_t to, const std::uint8_t* at, int bytes, std::uint32_t barrier, int& turn) {
-  asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes));
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(at), "r"(bytes), "r"(barrier)
-               : "memory");
+  copy_bulk(to, at, bytes, barrier);
   wait_for(barrier, turn);
   turn ^= 1;
 }

@@ -15,13 +15,6 @@
 namespace attest {
 namespace {
 
-/// A device whose pipes take no notice of products beside them, so that times add up by hand.
-DeviceSpec undisturbed() {
-  DeviceSpec device = load_device("h200");
-  device.alu_beside_wgmma = device.fma_beside_wgmma = device.scaled_exp_beside_wgmma = 1;
-  return device;
-}
-
 KernelPlan issuing_ahead(int n, int tile_n = 64, int ahead = 2000) {
   KernelPlan plan = of_warpgroups(n, tile_n);
   plan.softmax_ahead = ahead;

@@ -8,13 +8,6 @@
 namespace attest {
 namespace {
 
-/// A device whose pipes take no notice of products beside them, so that times add up by hand.
-DeviceSpec undisturbed() {
-  DeviceSpec device = load_device("h200");
-  device.alu_beside_wgmma = device.fma_beside_wgmma = device.exp_beside_wgmma = 1;
-  return device;
-}
-
 KernelPlan taking_turns(int n, int stages = 4) {
   KernelPlan plan = of_warpgroups(n);
   plan.stages = stages, plan.overlap = Overlap::between_warpgroups;

@@ -26,6 +26,13 @@ TEST(BoxBeyond, NothingWhereBoxesEndWithTheRow) {
   EXPECT_EQ(asked_beyond(64, 128, 0).first, asked_beyond(64, 128, 0).last);
 }
 
+// Columns 64 to 72 are in the box's first sector, which is the tensor's: the three behind it are asked for.
+TEST(BoxBeyond, SectorsThatTheRowHasAPartOfAreItsOwn) {
+  const ByteRange beyond = asked_beyond(0, 144, 0);
+  EXPECT_EQ(beyond.first, 128 + 256 + 32);
+  EXPECT_EQ(beyond.last, 128 + 256 + 128);
+}
+
 /// A tensor of 16-bit columns, and a head of it that boxes read, with CUtensorMapL2promotion's value.
 struct Head {
   int columns, heads, head, promotion;

@@ -29,6 +29,10 @@ TEST(Coalescer, WhatComesFromDramIsUnderWayUntilItIsThere) {
   EXPECT_EQ(coalescer.ask(tile, 1, 1430, 0), 0.75);
   EXPECT_EQ(coalescer.ask(tile, 1, 1431, 0), 1);
   EXPECT_EQ(coalescer.ask(tile, 1, 1600, 0), 1);  // nothing is under way any more
+  EXPECT_EQ(coalescer.ask(tile, 2, 2000, 0.25), 1);
+  EXPECT_EQ(coalescer.ask(tile, 3, 2300, 0.25), 1);  // who lacks it meanwhile does not begin anew
+  EXPECT_EQ(coalescer.ask(tile, 3, 2430, 0), 0.75);
+  EXPECT_EQ(coalescer.ask(tile, 3, 2431, 0), 1);
 }
 
 }  // namespace

@@ -66,6 +66,10 @@ TEST(CombineTime, IsWhatItsWarpsExecuteAndWaitFor) {
   const double a_tenth = 1 - std::pow(0.9, 16.0 / 3);  // of four splits' lines one of those that are waited for
   EXPECT_NEAR(cycles(8, 0.1) - cycles(4, 0.1) - (1 - std::pow(0.9, 8) - (1 - std::pow(0.9, 4))) * from_dram / 4,
               turn + a_tenth * combine_turn.waits * from_dram / 4, near(turn));
+  // a warp's lanes load 32 LSE together, and those of further splits behind a hit
+  const double of_first = cycles(32, 0.01) - cycles(4, 0.01), of_more = cycles(64, 0.01) - cycles(36, 0.01);
+  const double one_wait = (cycles(4, 1) - cycles(4)) / (1 + combine_turn.waits);
+  EXPECT_NEAR(of_first - of_more, (std::pow(0.99, 4) - std::pow(0.99, 32)) * one_wait, 1e-6);
   const double line = (first_uses("arguments", "12", "64") - first_uses("arguments", "4", "64")) / 8;
   const double begun = device.kernel_launch_cycles - (static_cast<double>(device.num_sms) - 1) * 4.8;
   const double alone = device.cta_launch_cycles + (combine_argument_lines - 2) * line + combine_row.cycles +

@@ -99,6 +99,14 @@ TEST(CopyTime, PlainAndBulkCopiesTakeNone) {
   EXPECT_EQ(copy_time(bulk, device, Operand::k, false).cycles, 0);
 }
 
+TEST(CopyTime, CtasKeepInStepWhereTheyCopyByTheFunctionAndWaitForNoGranule) {
+  const DeviceSpec device = load_device("h200");
+  EXPECT_TRUE(keeps_in_step(copying(8), device, false));
+  EXPECT_FALSE(keeps_in_step(copying(2), device, false));  // through registers
+  EXPECT_FALSE(keeps_in_step(copying(16), device, false));
+  EXPECT_TRUE(keeps_in_step(copying(16), device, true));
+}
+
 SimulationReport predicted(const char* plan, const Case& c, const char* device_name) {
   const DeviceSpec device = load_device(device_name);
   return simulate(c, plan_named(plan, c, device), device, plan);

@@ -18,6 +18,9 @@ TEST(TurnsTime, AWarpgroupAloneNeedsTheSumOfItsPhases) {
   const DeviceSpec device = undisturbed();
   const StepDemand d = demand_of(4000, 3000, 1000);
   EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8000 + 2 * device.wgmma_latency_cycles, 1);
+  StepDemand more = d;
+  more.fixed = 100, more.sums = 200, more.rescaling = 300, more.packing = 400;
+  EXPECT_NEAR(turns_time(more, taking_turns(1), device, 1).key_tile, 9000 + 2 * device.wgmma_latency_cycles, 1);
 }
 
 TEST(TurnsTime, WhatIsShortOfTheOthersHidesUnderTurns) {

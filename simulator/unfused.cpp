@@ -40,16 +40,19 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   UnfusedCost cost;
   const double bytes = bytes_of(p.dtype);
   const double pairs = all_pairs(p);
-  double queries = 0, keys = 0;
+  double queries = 0, read_queries = 0, read_keys = 0;  // read: of entries whose products have a tile
   for (const Lengths& n : lengths_of(p)) {
-    queries += static_cast<double>(n.entries * n.queries * p.nheads);
-    keys += static_cast<double>(n.entries * n.keys * p.nheads_k);
+    const auto of_class = static_cast<double>(n.entries * n.queries * p.nheads);
+    queries += of_class;
+    read_queries += n.keys == 0 ? 0 : of_class;
+    read_keys += n.queries == 0 ? 0 : static_cast<double>(n.entries * n.keys * p.nheads_k);
   }
   if (queries == 0) return cost;
   const auto d = static_cast<double>(p.headdim), d_v = static_cast<double>(p.headdim_v);
-  const double q = queries * d * bytes, k = keys * d * bytes, v = keys * d_v * bytes, o = queries * d_v * bytes;
-  double bias = 4 * pairs;  // S is modified as it is written
-  if (p.bias == Bias::none) bias = 0;
+  const double q = read_queries * d * bytes, k = read_keys * d * bytes, v = read_keys * d_v * bytes;
+  const double o = queries * d_v * bytes;
+  const double asked_bias = p.bias == Bias::none ? 0 : 4 * pairs;  // S is modified as it is written
+  double bias = asked_bias;
   if (p.bias == Bias::qk || p.bias == Bias::bqk) bias /= static_cast<double>(p.nheads);
   if (p.bias == Bias::qk || p.bias == Bias::hqk) bias /= static_cast<double>(p.batch);
   cost.matrix_bytes = pairs * bytes;
@@ -94,7 +97,7 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   const double inputs = q + k + bias, p_bytes = s + queries * static_cast<double>(own.softmax_row_bytes);
   const ProductGrid scores = scores_grid(p, device, own), output = output_grid(p, device, own);
   cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, scores.tiles, 2 * d * pairs);
-  cost.steps[0].l2_read_bytes = bias;
+  cost.steps[0].l2_read_bytes = asked_bias;
   if (own.own)
     time_own_product(cost.steps[0], scores, d, true, own.product_ctas_per_sm, device);
   else

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attest/simulator/compulsory.h"
 #include "attest/simulator/report.h"
 #include "measured_rows.h"
 #include "own_unfused_code.h"
@@ -204,6 +205,32 @@ TEST(Unfused, SmallGridsDoNotReachTheDevicesRates) {
   EXPECT_NEAR(seconds(40, 65536) / seconds(8, 65536), 1, 0.01);
   EXPECT_GT(seconds(1, 16) * device.sm_clock_hz,
             device.kernel_launch_cycles + device.dram_latency_cycles + device.l2_latency_cycles);
+}
+
+// What a kernel reads from DRAM some CTA of it asks L2 for: of entries without queries or keys nothing but the output.
+TEST(Unfused, ReadsFromDramWhatItsTilesAskFor) {
+  const DeviceSpec device = load_device("h200");
+  const auto of = [&](std::int64_t queries, std::int64_t keys) {
+    return Problem{2, 8, 2, queries, keys, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
+  };
+  std::vector<Problem> problems;
+  for (const std::int64_t queries : {1, 7, 300})
+    for (const std::int64_t keys : {0, 1, 5, 300}) problems.push_back(of(queries, keys));
+  Problem lengths = of(300, 300);
+  lengths.varlen_q = {300, 0}, lengths.varlen_k = {0, 300};
+  problems.push_back(lengths);
+  for (Problem p : problems)
+    for (const Bias bias : {Bias::none, Bias::qk, Bias::bhqk})
+      for (const bool own : {false, true}) {
+        p.bias = bias;
+        const UnfusedCost cost = unfused_cost(p, device, own ? own_unfused(p) : UnfusedKernels{});
+        for (const UnfusedKernel& step : cost.steps)
+          EXPECT_LE(step.dram_read_bytes, step.l2_read_bytes)
+              << step.name << " of " << p.seqlen_q << " x " << p.seqlen_k << (own ? ", ours" : "");
+        EXPECT_EQ(cost.dram_read_bytes == 0, all_pairs(p) == 0);
+        EXPECT_EQ(cost.steps[2].result_bytes,
+                  8.0 * 64 * 2 * static_cast<double>(p.varlen_q.empty() ? 2 * p.seqlen_q : 300));
+      }
 }
 
 // A decoding step reads K and V once either way: three kernels are slower by their launches and what they write.

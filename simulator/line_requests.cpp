@@ -2,14 +2,17 @@
 
 #include <algorithm>
 
+#include "box_beyond.h"
+
 namespace attest {
 namespace {
 
 constexpr std::int64_t line = LineSampler::line_bytes, sector = LineSampler::sector_bytes;
 constexpr double of_parted_line = 0.5;  // alignment: 0.3 to 0.6
 
-/// Of the bytes [begin, end), copied in panels of so many; `gap` bytes lie between them and their neighbours'.
-double merging_of_row(std::int64_t begin, std::int64_t end, std::int64_t panel, std::int64_t gap) {
+/// Of the bytes [begin, end), copied in panels of so many, those that merge as they may; `gap` bytes lie between them
+/// and their neighbours'.
+double merging_bytes(std::int64_t begin, std::int64_t end, std::int64_t panel, std::int64_t gap) {
   double merging = 0;
   for (std::int64_t from = begin; from < end;) {
     const std::int64_t first = from / line * line, to = std::min(end, first + line);
@@ -19,27 +22,38 @@ double merging_of_row(std::int64_t begin, std::int64_t end, std::int64_t panel, 
     merging += static_cast<double>(to - from) * (panels || halves || neighbours ? of_parted_line : 1);
     from = to;
   }
-  return merging / static_cast<double>(end - begin);
+  return merging;
 }
 
 }  // namespace
 
+bool boxes_are_lines(const KernelPlan& plan, Operand x) {
+  return plan.copy_kind == CopyKind::tma && plan.panel_layout(x).panel_chunks() * 16 == line;
+}
+
 double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
+  const bool cp_async = plan.copy_kind == CopyKind::cp_async, boxes = plan.copy_kind == CopyKind::tma;
   // what goes through registers is waited for, before other parts of its lines are asked for
-  if (plan.copy_kind != CopyKind::cp_async || plan.copy_bytes(x) < 4) return 1;
-  const bool through_l1 = plan.copy_bytes(x) < 16;  // which asks for a line once
-  const std::int64_t panel = through_l1 ? rows.row_bytes : std::int64_t{plan.copy_lanes(x)} * plan.copy_bytes(x);
+  if (!boxes && (!cp_async || plan.copy_bytes(x) < 4)) return 1;
+  const bool through_l1 = cp_async && plan.copy_bytes(x) < 16;  // which asks for a line once
+  const std::int64_t panel = boxes        ? std::int64_t{plan.panel_layout(x).panel_chunks()} * 16
+                             : through_l1 ? rows.row_bytes
+                                          : std::int64_t{plan.copy_lanes(x)} * plan.copy_bytes(x);
   const std::int64_t pitch = heads > 1 ? std::min(rows.head_stride, rows.row_stride) : rows.row_stride;
   constexpr std::int64_t period = line / 2;  // of starts that are multiples of two bytes
-  double merging = 0;
-  int n = 0;
+  double merging = 0, asked = 0;             // bytes
   for (std::int64_t head = 0; head < std::min(heads, period); ++head)
-    for (std::int64_t row = 0; row < std::min<std::int64_t>(plan.tile_n, period); ++row, ++n) {
+    for (std::int64_t row = 0; row < std::min<std::int64_t>(plan.tile_n, period); ++row) {
       const std::int64_t begin = rows.row(0, head, row) % line;
-      if (!through_l1 && begin % sector != 0) continue;  // sectors are asked for twice, by halves
-      merging += merging_of_row(begin, begin + rows.row_bytes, panel, pitch - rows.row_bytes);
+      // a box's columns beyond the tensor's are in lines whose other parts are some row's own
+      const ByteRange beyond = boxes_are_lines(plan, x) ? asked_beyond(begin, rows.row_bytes, row) : ByteRange{};
+      const auto bytes_beyond = static_cast<double>(beyond.last - beyond.first);
+      asked += static_cast<double>(rows.row_bytes) + bytes_beyond;
+      if (cp_async && !through_l1 && begin % sector != 0) continue;  // sectors are asked for twice, by halves
+      merging +=
+          merging_bytes(begin, begin + rows.row_bytes, panel, pitch - rows.row_bytes) + of_parted_line * bytes_beyond;
     }
-  return merging / n;
+  return merging / asked;
 }
 
 double merging_part(const KernelPlan& plan, const TensorAddress& k, const TensorAddress& v, std::int64_t heads) {

@@ -9,6 +9,9 @@
 
 namespace attest {
 
+/// Whether boxes of x are as wide as a line, which those that end beyond the tensor's columns were measured for.
+bool boxes_are_lines(const KernelPlan& plan, Operand x);
+
 /// The part of the requests for a tile of K or V that merge when they come in time, a mean over rows of `heads`.
 double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads);
 /// Of both, by their bytes.

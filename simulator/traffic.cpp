@@ -1,7 +1,5 @@
 #include "traffic.h"
 
-#include "line_requests.h"
-
 namespace attest {
 
 Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines)

@@ -8,6 +8,7 @@
 #include "attest/simulator/l2_cache.h"
 #include "box_beyond.h"
 #include "coalescer.h"
+#include "line_requests.h"
 #include "schedule.h"
 
 namespace attest {
@@ -140,7 +141,7 @@ class Traffic {
       line.whole = brings_lines(x);
       f(line);
     });
-    if (!boxes_are_lines(x)) return;
+    if (!boxes_are_lines(plan_, x)) return;
     for (std::int64_t row = row0; row < row0 + rows; ++row) {
       const ByteRange beyond = asked_beyond(a.row(batch, head, row), a.row_bytes, row);
       sampler_.for_lines(beyond.first, beyond.last, [&](CachedLine line) {
@@ -151,9 +152,6 @@ class Traffic {
   }
   bool brings_lines(Operand x) const {  // cp.async of 16 bytes has L2::128B
     return plan_.copy_kind == CopyKind::cp_async && plan_.copy_bytes(x) == 16;
-  }
-  bool boxes_are_lines(Operand x) const {
-    return plan_.copy_kind == CopyKind::tma && plan_.panel_layout(x).panel_chunks() * 16 == LineSampler::line_bytes;
   }
   void read_query(const Slot& slot);
   double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);

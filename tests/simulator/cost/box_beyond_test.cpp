@@ -109,6 +109,30 @@ TEST(BoxBeyond, DramReadsAreThoseOfBoxes) {
   EXPECT_EQ(n, 21);
 }
 
+// Of each row the sectors that its boxes ask for, once each, are what L2 counts; the rest is the launch's own.
+TEST(BoxBeyond, L2CountsThemAsRead) {
+  constexpr int l2_256 = 3, sector = 32, sides = 2;
+  int n = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/head_boxes.csv")) {
+    const auto number = [&](const char* name) { return std::stoi(row.at(name)); };
+    if (number("rounds") != 1 || number("promotion") == l2_256) continue;
+    double sectors = 0;
+    const std::int64_t row_bytes = std::int64_t{2} * number("columns");
+    for (int head = number("first"); head < number("first") + number("read"); ++head)
+      for (int r = 0; r < number("rows"); ++r) {
+        const std::int64_t begin = row_bytes * (r * number("heads") + head);
+        std::set<std::int64_t> asked;
+        const ByteRange beyond = asked_beyond(begin, row_bytes, r);
+        for (const ByteRange& range : {ByteRange{begin, begin + row_bytes}, beyond})
+          for (std::int64_t at = range.first / sector; at < range.last / sector; ++at) asked.insert(at);
+        sectors += static_cast<double>(asked.size());
+      }
+    EXPECT_NEAR(sides * sectors / std::stod(row.at("lts__t_sectors_srcunit_tex_op_read.sum")), 1, 0.003);
+    ++n;
+  }
+  EXPECT_EQ(n, 21);
+}
+
 SimulationReport of(const char* plan, std::int64_t nheads, std::int64_t queries, std::int64_t keys,
                     std::int64_t headdim, int row_gap = 0) {
   Case c;

@@ -16,8 +16,8 @@
 namespace attest {
 namespace {
 
-double part_of(const Case& c) {
-  const KernelPlan plan = plan_named("attest", c, load_device("h200"));
+double part_of(const Case& c, const char* name = "attest") {
+  const KernelPlan plan = plan_named(name, c, load_device("h200"));
   const Grid grid(c, plan);
   return merging_part(plan, Operand::k, grid.k, c.problem.nheads_k);
 }
@@ -45,6 +45,15 @@ TEST(LineRequests, LinesThatAreAskedForInPartsMergeHalfAsOften) {
   EXPECT_NEAR(part_of(of(100)), (10 * (128 + 0.5 * 72) + 6 * 100) / 16 / 200, 1e-9);
   EXPECT_LT(part_of(of(66)), 1);   // likewise, by 4 bytes
   EXPECT_EQ(part_of(of(129)), 1);  // by 2, each waited for
+}
+
+// Two boxes a row, the second one half beyond the columns: every second head has the first one in two lines.
+TEST(LineRequests, BoxesThatDoNotFillLinesMergeHalfAsOften) {
+  EXPECT_EQ(part_of(of(64), "cudnn"), 1);
+  EXPECT_EQ(part_of(of(128), "cudnn"), 1);
+  EXPECT_EQ(part_of(of(192), "cudnn"), 1);
+  EXPECT_DOUBLE_EQ(part_of(of(96), "cudnn"), (0.75 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(part_of(of(96, "bshd,row_gap=32"), "cudnn"), (192 + 0.5 * 64) / 256);  // what is beyond is others'
 }
 
 // K's rows are lines, V's a quarter of one: four bytes in five merge as they may, one half as often.

@@ -104,6 +104,7 @@ KernelPlan with_words_of(const Compiled& row, KernelPlan plan, const Case& c) {
   plan.known_registers = row.registers;
   plan.spill_words_per_key_tile = stored.whole;
   plan.spill_words_per_cta = stored.of_cta();
+  plan.spill_words_entering = stored.enters;
   return plan;
 }
 

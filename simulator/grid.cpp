@@ -104,6 +104,7 @@ void Grid::add_class(const LengthClass& c) {
     for (int s = 0; s < splits; ++s) {
       const KeyWalk w = walk(c, t, s);
       parts += w.first < w.last;
+      ctas_with_whole_tiles += has_whole_tiles(w) ? c.entries * nheads : 0;
     }
     ctas_with_rows += std::int64_t{splits} * c.entries * nheads;
     query_bytes += parts == 0 ? 0 : tile_bytes;
@@ -148,9 +149,11 @@ double Grid::output_bytes() const {
          partial_rows * static_cast<double>(partial_row_bytes() + 4);
 }
 
-double Grid::stored_bytes() const {
-  const std::int64_t spill = spill_lines() * key_tiles + parked_lines() * ctas_with_rows;
-  return output_bytes() + static_cast<double>(spill) * LineSampler::line_bytes;
+double Grid::stored_bytes(std::int64_t resident) const {
+  const std::int64_t spill = spill_lines() * key_tiles + (parked_lines() - entering_lines()) * ctas_with_rows +
+                             entering_lines() * ctas_with_whole_tiles + start_lines() * std::min(resident, ctas);
+  return output_bytes() + static_cast<double>(spill) * LineSampler::line_bytes +
+         static_cast<double>(plan.producer_spill_sectors * ctas) * LineSampler::sector_bytes;
 }
 
 double Grid::unfilled_bytes() const {

@@ -38,6 +38,7 @@ struct Grid {
   std::vector<LengthClass> classes;
   std::vector<int> class_of;                  // by batch entry; empty: all are alike
   std::int64_t ctas = 0, ctas_with_rows = 0;  // of several lengths some have none, and end at once
+  std::int64_t ctas_with_whole_tiles = 0;     // that come to a key tile without a mask
   std::int64_t key_tiles = 0;                 // visited by all CTAs
   double q_read_bytes = 0;                    // of query tiles that see a key
   double first_read_bytes = 0;                // each byte of Q, K, V and bias that some CTA reads, once
@@ -58,7 +59,7 @@ struct Grid {
   KeyWalk walk(std::int64_t batch, int q_tile, int split) const { return walk(entry(batch), q_tile, split); }
   std::int64_t rows(std::int64_t batch, int q_tile) const;  // queries that tile has
   double output_bytes() const;                              // O, LSE and what splits leave for combine()
-  double stored_bytes() const;                              // by all CTAs and combine(), spill included
+  double stored_bytes(std::int64_t resident) const;  // by all CTAs, `resident` at once, and combine(), spill included
   double key_tiles_a_cta() const;
   /// How many query heads read a key head's K and V afresh, because they stand a whole batch apart in the grid and what
   /// lies between does not fit a partition of L2.
@@ -76,8 +77,10 @@ struct Grid {
   std::int64_t partial_row(std::int64_t batch, std::int64_t head, int split) const;
   /// 128-byte lines of local memory that a CTA writes in a key tile.
   std::int64_t spill_lines() const { return std::int64_t{plan.spill_words_per_key_tile} * plan.num_warps; }
-  /// And those that it writes once.
+  /// And those that it writes once; of these, if it comes to a key tile without a mask; beside them, a persistent one.
   std::int64_t parked_lines() const { return std::int64_t{plan.spill_words_per_cta} * plan.num_warps; }
+  std::int64_t entering_lines() const { return std::int64_t{plan.spill_words_entering} * plan.num_warps; }
+  std::int64_t start_lines() const { return std::int64_t{plan.spill_words_at_start} * plan.num_warps; }
 
  private:
   void add_class(const LengthClass& c);
@@ -85,6 +88,12 @@ struct Grid {
   std::vector<std::int64_t> first_q_, first_k_;  // rows, where entries follow each other without gaps
   std::int64_t total_q_ = 0;
 };
+
+/// Whether it comes to a key tile without a mask.
+inline bool has_whole_tiles(const KeyWalk& walk) {
+  const auto has = [&](int run) { return std::max(walk.first, walk.run_end(run - 1)) < walk.run_end(run); };
+  return has(1) || has(4);
+}
 
 /// How finely a walk is simulated.
 struct Resolution {

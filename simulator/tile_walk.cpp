@@ -285,7 +285,7 @@ double Walk::tensor_reads(double scale) const {
 double Walk::extrapolated_writes(double written, double scale) const {
   if (scale == 1) return written;
   const auto left_over = static_cast<double>(options_.dirty_bytes_at_start);
-  const double all = left_over + grid_.stored_bytes();
+  const double all = left_over + grid_.stored_bytes(std::int64_t{schedule_.slots()} * plan_.cluster);
   if (grid_.spill_lines() == 0) {
     const double may_stay = static_cast<double>(device_.l2_bytes) * static_cast<double>(device_.l2_dirty_ways) /
                             static_cast<double>(device_.l2_ways);

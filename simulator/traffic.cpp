@@ -17,20 +17,34 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::
 // The frames of all warps fill the sets of L2 as lines at random do (`respill`). Of all slots' lines, in order, one in
 // so many is followed, homes in turn.
 void Traffic::give_local_memory(Slot& slot, int number) const {
-  const std::int64_t spill = grid_.spill_lines(), frame = spill + grid_.parked_lines() - shared_lines_;
+  const std::int64_t parked = grid_.parked_lines() - shared_lines_, entering = std::min(grid_.entering_lines(), parked);
+  constexpr std::uint8_t all_sectors = 15, a_sector = 1;
+  const struct {
+    std::vector<CachedLine>* to;
+    std::int64_t lines;
+    std::uint8_t sectors;
+  } parts[] = {{&slot.spill, grid_.spill_lines(), all_sectors},
+               {&slot.parked, parked - entering, all_sectors},
+               {&slot.entering, entering, all_sectors},
+               {&slot.start, grid_.start_lines(), all_sectors},
+               {&slot.producer, plan_.producer_spill_sectors, a_sector}};
+  std::int64_t frame = 0;
+  for (const auto& part : parts) frame += plan_.cluster * part.lines;
   const auto followed_before = [&](std::int64_t line) {
     return static_cast<std::int64_t>(static_cast<double>(line) * sampler_.share());
   };
-  for (std::int64_t i = 0; i < frame; ++i) {
-    const std::int64_t line = number * frame + i, followed = followed_before(line);
-    if (followed == followed_before(line + 1)) continue;
-    const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
-    const auto set = static_cast<std::uint16_t>((name >> 32) % static_cast<std::uint64_t>(sampler_.sets()));
-    const CachedLine l{static_cast<std::uint32_t>(name), set,
-                       static_cast<std::uint8_t>(followed % device_.l2_partitions), 15};
-    if (i < spill) slot.spill.push_back(l);
-    if (i < shared_lines_ || i >= spill) slot.parked.push_back(l);
-  }
+  std::int64_t line = number * frame;
+  for (const auto& part : parts)
+    for (std::int64_t i = 0; i < plan_.cluster * part.lines; ++i, ++line) {
+      const std::int64_t followed = followed_before(line);
+      if (followed == followed_before(line + 1)) continue;
+      const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
+      const auto set = static_cast<std::uint16_t>((name >> 32) % static_cast<std::uint64_t>(sampler_.sets()));
+      const CachedLine l{static_cast<std::uint32_t>(name), set,
+                         static_cast<std::uint8_t>(followed % device_.l2_partitions), part.sectors};
+      part.to->push_back(l);
+      if (part.to == &slot.spill && i < plan_.cluster * shared_lines_) slot.parked.push_back(l);
+    }
 }
 
 void Traffic::place(Slot& slot) {
@@ -41,7 +55,13 @@ void Traffic::place(Slot& slot) {
 void Traffic::begin(Slot& slot, double now) {
   if (producer_runs_ahead() && slot.position < slot.walk.last) read_keys(slot, slot.walk.tile(slot.position), now);
   read_query(slot);
-  for (const CachedLine& line : slot.parked) cache_.write(line, slot.side);
+  const auto store = [&](const std::vector<CachedLine>& lines) {
+    for (const CachedLine& line : lines) cache_.write(line, slot.side);
+  };
+  store(slot.parked);
+  if (has_whole_tiles(slot.walk)) store(slot.entering);
+  store(slot.start), slot.start.clear();
+  store(slot.producer);
 }
 
 void Traffic::call_again() {

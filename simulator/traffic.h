@@ -68,7 +68,9 @@ struct Slot {
   std::int64_t rows = 0;  // queries of its tiles
   std::int64_t next = 0;  // task, of a static schedule
   HeadLines* lines = nullptr;
-  std::vector<CachedLine> spill, parked;  // its local memory: words of each key tile, and of a CTA's life
+  // Its local memory: words of each key tile, of a CTA's life, of one that comes to a key tile without a mask, of a
+  // persistent CTA, which are stored but once, and of its producer in each query tile.
+  std::vector<CachedLine> spill, parked, entering, start, producer;
 };
 
 class Traffic {

@@ -48,7 +48,11 @@ const Variant variants[] = {
     {"no evict_first on Q", [](Call& c) { c.plan.evict_first_q = false; }},
     {"no sections", [](Call& c) { c.plan.l2_section_bytes = 0; }},
     {"no CTA of an SM leads", [](Call& c) { c.plan.older_cta_lead = 0; }},
-    {"no spill", [](Call& c) { c.plan.spill_words_per_key_tile = c.plan.spill_words_per_cta = 0; }},
+    {"no spill",
+     [](Call& c) {
+       c.plan.spill_words_per_key_tile = c.plan.spill_words_per_cta = c.plan.spill_words_entering = 0;
+       c.plan.spill_words_at_start = c.plan.producer_spill_sectors = 0;
+     }},
     {"no dirty lines at the start", [](Call& c) { c.options.dirty_bytes_at_start = 0; }},
     {"no noise", [](Call& c) { c.options.noise = 0; }},
     {"half the noise", [](Call& c) { c.options.noise /= 2; }},

@@ -29,7 +29,7 @@ TileWalkOptions times(double cycles = 3000) {
 
 KernelPlan plan_for(const Case& c) {
   KernelPlan plan = fa2_plan(c.problem, 232448);
-  plan.spill_words_per_key_tile = plan.spill_words_per_cta = 0;
+  plan.spill_words_per_key_tile = plan.spill_words_per_cta = plan.spill_words_entering = 0;
   return plan;
 }
 
@@ -344,6 +344,36 @@ TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   EXPECT_NEAR(each_tile.dram_write_bytes, none.dram_write_bytes, 0.25 * once);
   EXPECT_NEAR(both.dram_write_bytes - each_tile.dram_write_bytes, once, 0.3 * once);
   EXPECT_NEAR(written(14, 14, 14).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
+}
+
+// What ends in DRAM or is dirty in L2 at the end, with the words and without.
+TEST(TileWalk, WordsAreStoredByTheCtasThatTheyAreOf) {
+  const DeviceSpec device = load_device("h200");
+  const auto stored = [&](const Case& c, const KernelPlan& plan) {
+    TileWalkOptions options = times();
+    options.sampling = 1, options.dirty_bytes_at_start = 0;
+    const TileWalk w = walk_tiles(c, plan, device, 1, options);
+    return w.dram_write_bytes + w.dirty_bytes_left;
+  };
+  constexpr double line = 128, sector = 32;
+  for (const std::int64_t heads : {3, 64}) {  // 18 CTAs, and 384 query tiles of 132
+    const Case c = case_of(1, heads, heads, 1024, 64);
+    KernelPlan plan = fa3_plan(c.problem, 232448);
+    plan.spill_words_per_cta = plan.spill_words_at_start = 0;
+    const double none = stored(c, plan), ctas = std::min(132.0, 6.0 * static_cast<double>(heads));
+    plan.spill_words_at_start = 6;
+    EXPECT_DOUBLE_EQ(stored(c, plan) - none, 6 * line * plan.num_warps * ctas);
+    plan.spill_words_at_start = 0, plan.producer_spill_sectors = 10;
+    EXPECT_DOUBLE_EQ(stored(c, plan) - none, 10 * sector * ctas);
+  }
+  // query tiles of two key tiles, of which a head's first one sees none without a mask
+  for (const std::int64_t queries : {128, 512}) {
+    const Case c = case_of(1, 4, 4, queries, 128, Causal::bottom_right);
+    KernelPlan plan = plan_for(c);
+    const double none = stored(c, plan);
+    plan.spill_words_per_cta = plan.spill_words_entering = 2;
+    EXPECT_DOUBLE_EQ(stored(c, plan) - none, 2 * line * plan.num_warps * 4 * static_cast<double>(queries / 128 - 1));
+  }
 }
 
 }  // namespace

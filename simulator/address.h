@@ -27,6 +27,10 @@ struct TensorAddress {
     const std::int64_t of_pack = head * packed_heads + row_index % packed_heads;
     return base + entry + of_pack * head_stride + row_index / packed_heads * row_stride;
   }
+  /// Bytes between a row and its neighbour in memory, of the same head or, where there are others, of the next.
+  std::int64_t gap(std::int64_t heads) const {
+    return (heads > 1 ? std::min(head_stride, row_stride) : row_stride) - row_bytes;
+  }
   std::int64_t end = 0;  // first byte past the tensor
 };
 

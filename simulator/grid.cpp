@@ -158,8 +158,7 @@ double Grid::stored_bytes(std::int64_t resident) const {
 
 double Grid::unfilled_bytes() const {
   constexpr std::int64_t sector = LineSampler::sector_bytes;
-  const std::int64_t pitch = p.nheads > 1 ? std::min(o.head_stride, o.row_stride) : o.row_stride;
-  const std::int64_t gap = pitch - o.row_bytes, heads = std::min<std::int64_t>(p.nheads, sector);
+  const std::int64_t gap = o.gap(p.nheads), heads = std::min<std::int64_t>(p.nheads, sector);
   if (gap <= 0) return 0;
   std::int64_t sectors = 0;
   for (std::int64_t head = 0; head < heads; ++head)

@@ -22,7 +22,7 @@ struct Event {
 };
 
 /// Lines that a warp reads as it copies a tile through L1.
-int copied_lines(const KernelPlan& plan, Operand x) {
+int lines_a_warp(const KernelPlan& plan, Operand x) {
   const int bytes = plan.copy_bytes(x), row_bytes = plan.valid_columns(x) * plan.bytes(x);
   if (bytes == 16) return 0;
   const double lines_a_row = 1 + (row_bytes - bytes) / double{LineSampler::line_bytes};  // beginning anywhere in one
@@ -41,7 +41,7 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
   const auto call = [&](double at, Operand x) {
     const double takes = copy_time(plan, device, x, false).cycles;
     turn.events.push_back({at + turn.cycles, Event::Kind::call, 0});
-    const int lines = copied_lines(plan, x);
+    const int lines = lines_a_warp(plan, x);
     for (int i = 1; i <= lines; ++i)
       turn.events.push_back({at + turn.cycles + takes * i / (lines + 1), Event::Kind::copy, turn.copies++});
     turn.cycles += takes;

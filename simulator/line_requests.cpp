@@ -39,7 +39,6 @@ double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows
   const std::int64_t panel = boxes        ? std::int64_t{plan.panel_layout(x).panel_chunks()} * 16
                              : through_l1 ? rows.row_bytes
                                           : std::int64_t{plan.copy_lanes(x)} * plan.copy_bytes(x);
-  const std::int64_t pitch = heads > 1 ? std::min(rows.head_stride, rows.row_stride) : rows.row_stride;
   constexpr std::int64_t period = line / 2;  // of starts that are multiples of two bytes
   double merging = 0, asked = 0;             // bytes
   for (std::int64_t head = 0; head < std::min(heads, period); ++head)
@@ -50,8 +49,7 @@ double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows
       const auto bytes_beyond = static_cast<double>(beyond.last - beyond.first);
       asked += static_cast<double>(rows.row_bytes) + bytes_beyond;
       if (cp_async && !through_l1 && begin % sector != 0) continue;  // sectors are asked for twice, by halves
-      merging +=
-          merging_bytes(begin, begin + rows.row_bytes, panel, pitch - rows.row_bytes) + of_parted_line * bytes_beyond;
+      merging += merging_bytes(begin, begin + rows.row_bytes, panel, rows.gap(heads)) + of_parted_line * bytes_beyond;
     }
   return merging / asked;
 }

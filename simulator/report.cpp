@@ -83,8 +83,9 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
-/// Lines that the copies of a key tile bring through L1, of each CTA of an SM. Copies below 16 bytes are in l1_turn.h.
-double copied_lines(const KernelPlan& plan) {
+/// Lines that a key tile's synchronous copies bring through L1, of each CTA of an SM. Copies below 16 bytes are in
+/// l1_turn.h.
+double lines_through_l1(const KernelPlan& plan) {
   if (plan.copy_kind != CopyKind::synchronous) return 0;
   const int row_bytes =
       plan.valid_columns(Operand::k) * plan.bytes(Operand::k) + plan.valid_columns(Operand::v) * plan.bytes(Operand::v);
@@ -118,7 +119,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
-  const double driven = driven_out(r.ctas_per_sm * copied_lines(r.plan), lines);
+  const double driven = driven_out(r.ctas_per_sm * lines_through_l1(r.plan), lines);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   return {masked * words(loads.masked, parked_masked, of_masked.loads) +
@@ -202,7 +203,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   MissingWords missing, missing_together;  // where CTAs of an SM walk different heads, and one
   if (counts.key_tiles > 0) {
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
-    missing = missing_words(r, masked, false), missing_together = missing_words(r, masked, true);
+    missing = missing_words(r, masked, false);
+    missing_together = copies_by_call(plan) ? missing_words(r, masked, true) : missing;
     const auto demand_of = [&](const MissingWords& of) {
       CaseParts parts = parts_of(c);
       parts.missing_arguments = of.arguments;
@@ -214,11 +216,13 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       return d;
     };
     demand = demand_of(missing);
-    const StepDemand together = demand_of(missing_together);
-    for (int n = 1; n <= r.ctas_per_sm; ++n) {
-      options.cycles_per_key_tile.push_back(cycles_per_key_tile(demand, plan, device, n));
-      options.cycles_together.push_back(cycles_per_key_tile(together, plan, device, n));
-    }
+    const auto cycles_of = [&](const StepDemand& d) {
+      std::vector<double> cycles;
+      for (int n = 1; n <= r.ctas_per_sm; ++n) cycles.push_back(cycles_per_key_tile(d, plan, device, n));
+      return cycles;
+    };
+    options.cycles_per_key_tile = cycles_of(demand);
+    if (missing_together.copies > 0) options.cycles_together = cycles_of(demand_of(missing_together));
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
   }

@@ -75,7 +75,7 @@ class Walk {
   double dram_busy_until_ = 0;
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
-  Traffic::Count in_step_;                       // until the first CTA ended: they began together
+  Traffic::Count began_together_;                // until the first CTA ended: they began together
 };
 
 std::int64_t Walk::next_task(Slot& slot) {
@@ -133,7 +133,7 @@ bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile) const {
 /// by no more than a key tile varies, however far they walk.
 double Walk::varied(Slot& slot, double deviation, double within_sm) {
   if (!options_.in_step) return deviation * noise_();
-  const std::uint64_t of_sm = mix(static_cast<std::uint64_t>(slot.sm) << 32 | static_cast<std::uint64_t>(slot.steps++));
+  const std::uint64_t of_sm = mix(static_cast<std::uint64_t>(slot.sm) << 32 | static_cast<std::uint64_t>(slot.draws++));
   const double before = slot.ahead;
   slot.ahead = within_sm * noise_();
   return deviation * deviate(in_unit(of_sm)) + slot.ahead - before;
@@ -147,7 +147,7 @@ void Walk::forget() {
   noise_ = {};
   next_task_ = begun_ = 0;
   busy_ = end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
-  in_step_ = {};
+  began_together_ = {};
 }
 
 void Walk::follow() {
@@ -233,7 +233,7 @@ void Walk::simulate() {
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
-      if (in_step_.sm_read_bytes == 0) in_step_ = traffic_.count();
+      if (began_together_.sm_read_bytes == 0) began_together_ = traffic_.count();
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
       if (leaves) {
@@ -299,8 +299,8 @@ double Walk::extrapolated_writes(double written, double scale) const {
 /// simulated CTA reads anything it is taken not to merge.
 double Walk::unmerged_later() const {
   const Traffic::Count& n = traffic_.count();
-  const double later = n.sm_read_bytes - in_step_.sm_read_bytes;
-  if (later > 0) return (n.l2_read_bytes - in_step_.l2_read_bytes) / later;
+  const double later = n.sm_read_bytes - began_together_.sm_read_bytes;
+  if (later > 0) return (n.l2_read_bytes - began_together_.l2_read_bytes) / later;
   return n.sm_read_bytes == 0 ? 1 : n.l2_read_bytes / n.sm_read_bytes;
 }
 

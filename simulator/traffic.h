@@ -62,7 +62,7 @@ struct Slot {
   std::int64_t begun = -1;  // CTAs that began before its own; -1: it has none
   bool fresh = true;        // Q is yet to be read
   int asked = -1;           // the first tile of its CTA's last event; -1: none yet
-  std::int64_t steps = 0;   // key tiles of all its CTAs
+  std::int64_t draws = 0;   // of its SM's noise, one for each event with key tiles of all its CTAs
   double ahead = 0;         // of its SM's other CTAs, in cycles, where they keep in step
   Task at{};
   std::int64_t rows = 0;  // queries of its tiles

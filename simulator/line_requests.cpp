@@ -31,6 +31,19 @@ bool boxes_are_lines(const KernelPlan& plan, Operand x) {
   return plan.copy_kind == CopyKind::tma && plan.panel_layout(x).panel_chunks() * 16 == line;
 }
 
+double asked_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
+  if (!boxes_are_lines(plan, x)) return 1;
+  std::int64_t brought = 0, twice = 0;
+  for (std::int64_t head = 0; head < std::min<std::int64_t>(heads, 64); ++head)
+    for (std::int64_t row = 0; row < plan.rows(x); ++row) {
+      const std::int64_t begin = rows.row(0, head, row), end = begin + rows.row_bytes;
+      const ByteRange beyond = asked_beyond(begin, rows.row_bytes, row);
+      brought += rows.row_bytes + beyond.last - beyond.first;
+      twice += std::max<std::int64_t>(0, std::min(end, beyond.last) - std::max(begin, beyond.first));
+    }
+  return 1 - static_cast<double>(twice) / static_cast<double>(brought);
+}
+
 double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
   const bool cp_async = plan.copy_kind == CopyKind::cp_async, boxes = plan.copy_kind == CopyKind::tma;
   // what goes through registers is waited for, before other parts of its lines are asked for

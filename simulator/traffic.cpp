@@ -12,7 +12,10 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
       coalescer_(device.gpcs()),
-      merging_(merging_part(plan_, grid.k, grid.v, grid.p.nheads_k)) {}
+      merging_(merging_part(plan_, grid.k, grid.v, grid.p.nheads_k)),
+      asked_q_(asked_part(plan_, Operand::q, grid.q, grid.nheads)),
+      asked_k_(asked_part(plan_, Operand::k, grid.k, grid.p.nheads_k)),
+      asked_v_(asked_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) {}
 
 // The frames of all warps fill the sets of L2 as lines at random do (`respill`). Of all slots' lines, in order, one in
 // so many is followed, homes in turn.
@@ -74,7 +77,7 @@ void Traffic::call_again() {
 void Traffic::read_query(const Slot& slot) {
   if (slot.walk.first >= slot.walk.last) return;
   const auto bytes = static_cast<double>(slot.rows * grid_.q.row_bytes);
-  count_.l2_read_bytes += bytes;
+  count_.l2_read_bytes += asked_q_ * bytes;
   count_.sm_read_bytes += bytes;
   const bool first = slot.at.split == 0;
   if (first) count_.first_query_bytes += bytes;
@@ -118,7 +121,9 @@ double Traffic::read_keys(Slot& slot, int tile, double now, double in_l1) {
   // who finds all of it in L1 asks for nothing, and begins no window in which others merge
   const double asked = in_l1 == 1 ? 0 : coalescer_.ask(lines.asked, slot.gpc, now, first ? 1 : from_dram);
   const double share = (1 - in_l1) * (1 - merging_ * (1 - asked));
-  count_.l2_read_bytes += bytes * (plan_.cluster > 1 ? 1 : share);
+  const double of_l2 =
+      asked_k_ * static_cast<double>(grid_.k.row_bytes) + asked_v_ * static_cast<double>(grid_.v.row_bytes);
+  count_.l2_read_bytes += static_cast<double>(rows) * of_l2 * (plan_.cluster > 1 ? 1 : share);
   count_.sm_read_bytes += bytes * static_cast<double>(readers(slot));
   return from_dram;
 }

@@ -180,7 +180,8 @@ class Traffic {
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;
-  const double merging_;  // of the requests for a tile
+  const double merging_;                      // of the requests for a tile
+  const double asked_q_, asked_k_, asked_v_;  // of L2, of the bytes of each, where nothing merges
   std::unordered_map<std::int64_t, HeadLines> heads_;
   Count count_;
   std::int64_t written_back_before_ = 0, crossed_before_ = 0;  // this call

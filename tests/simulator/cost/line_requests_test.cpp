@@ -56,6 +56,28 @@ TEST(LineRequests, BoxesThatDoNotFillLinesMergeHalfAsOften) {
   EXPECT_DOUBLE_EQ(part_of(of(96, "bshd,row_gap=32"), "cudnn"), (192 + 0.5 * 64) / 256);  // what is beyond is others'
 }
 
+// One head of 28, by both sides: what L2 counts over what SMs do, of which some is the launch's own.
+TEST(LineRequests, L2IsAskedOnceForASectorThatBoxesNameTwice) {
+  Case c = of(96);
+  c.problem.nheads = c.problem.nheads_k = 28;
+  const KernelPlan plan = plan_named("cudnn", c, load_device("h200"));
+  const Grid grid(c, plan);
+  const auto asked = [&](std::int64_t first) {
+    TensorAddress head = grid.k;
+    head.base += first * head.head_stride;
+    return asked_part(plan, Operand::k, head, 1);
+  };
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/head_boxes.csv")) {
+    if (row.at("columns") != "96" || row.at("rounds") != "1" || row.at("read") != "1" || row.at("promotion") == "3")
+      continue;
+    const double counted = 32 * std::stod(row.at("lts__t_sectors_srcunit_tex_op_read.sum")) /
+                           std::stod(row.at("l1tex__m_xbar2l1tex_read_bytes.sum"));
+    EXPECT_NEAR(asked(std::stoi(row.at("first"))), counted, 0.005);
+  }
+  EXPECT_EQ(asked(0), 1);
+  EXPECT_EQ(asked(1), 15.0 / 16);
+}
+
 // K's rows are lines, V's a quarter of one: four bytes in five merge as they may, one half as often.
 TEST(LineRequests, KAndVCountByTheirBytes) {
   Case c = of(128);

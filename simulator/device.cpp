@@ -31,6 +31,7 @@ constexpr Field fields[] = {
     {"num_sms", &DeviceSpec::num_sms, 1, 4096},
     {"gpc_sides", &DeviceSpec::gpc_sides, 0, 1},
     {"gpc_clocks", &DeviceSpec::gpc_clocks, 0.5, 2},
+    {"gpc_clock_spread_mma_sync", &DeviceSpec::gpc_clock_spread_mma_sync, 0, 1.5},
     {"sm_clock_hz", &DeviceSpec::sm_clock_hz, 1e6, 1e11},
     {"warp_schedulers_per_sm", &DeviceSpec::warp_schedulers_per_sm, 1, 16},
     {"registers_per_sm", &DeviceSpec::registers_per_sm, 1024, 1 << 24},

@@ -239,6 +239,13 @@ double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {
   return plan.producer_warps == 0 || plan.persistence == Persistence::none ? 0 : around_cta(plan, device);
 }
 
+std::vector<double> gpc_clocks(const KernelPlan& plan, const DeviceSpec& device) {
+  std::vector<double> clocks = device.gpc_clocks;
+  const double spread = plan.matrix_kind == MatrixKind::wgmma ? 1 : device.gpc_clock_spread_mma_sync;
+  for (double& clock : clocks) clock = 1 + spread * (clock - 1);
+  return clocks;
+}
+
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device) {
   if (plan.step_deviation != 0) return 1e-3 * plan.step_deviation;
   if (plan.matrix_kind != MatrixKind::wgmma) return device.step_deviation_mma_sync;

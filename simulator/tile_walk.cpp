@@ -186,6 +186,7 @@ void Walk::simulate() {
     events.set(i, 0);
   }
   const double deviation = options_.noise * step_deviation(plan_, device_);
+  const std::vector<double> clocks = gpc_clocks(plan_, device_);
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
@@ -245,7 +246,7 @@ void Walk::simulate() {
         steady_tiles_ = static_cast<double>(traffic_.count().key_tiles) - in_flight;
       }
     }
-    const double clock = device_.gpc_clocks[static_cast<std::size_t>(slot.gpc)];
+    const double clock = clocks[static_cast<std::size_t>(slot.gpc)];
     if (loaded != nullptr) {
       cycles = std::max(cycles, (*loaded - now) * clock);
       *loaded = now + cycles / clock;

@@ -55,10 +55,10 @@ constexpr double any = 1e9;
 
 // At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},    {"sm_read_bytes", 0.2, 0.2, 1},
-    {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 0.2, 0.2, 1},  {"l2_read_bytes", 5, any, 0.993},
-    {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},    {"cycles", 6, 12, 0.994},
-    {"l2_crossing_bytes", 5, any, 0.978}, {"dram_write_bytes", 15, any, 1.02},
+    {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
+    {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 0.2, 0.2, 1},   {"l2_read_bytes", 5, any, 0.997},
+    {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.994},
+    {"l2_crossing_bytes", 5, any, 0.985}, {"dram_write_bytes", 15, any, 1.015},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -78,19 +78,19 @@ constexpr Beyond beyond[] = {
     {"headdim", "smem_wavefronts", 0.4, 3.1, "headdim 160, whose zeros under @P0 are not seen; those of 72 and 80 are"},
     {"decode", "smem_wavefronts", 0.2, 0.3, "30 to 44 a CTA more are counted: not looked into"},
     {"window", "sm_read_bytes", 0.3, 1.0, "64 heads: O drives out twice the words that it does of 16"},
-    {"headdim", "sm_read_bytes", 0.3, 1.7, narrow},
-    {"layout", "sm_read_bytes", 1.4, 2.7, narrow},
+    {"headdim", "sm_read_bytes", 0.5, 3.6, narrow},
+    {"layout", "sm_read_bytes", 0.3, 0.5, narrow},
     {"scores", "sm_read_bytes", 0.1, 0.2, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.5, 0.9, "copies drive out 0.43 of the words, 0.31 of them with 64 heads"},
     {"forced spill", "sm_read_bytes", 1.1, 2.7, its_lines},
     {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 0.2, 0.5, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 5.7, 17.0, "how far CTAs drift that wait for copies"},
-    {"long", "dram_read_bytes", 2.3, 5.0, "65,536 keys of two heads: L2 lets go of more"},
     {"forced spill", "dram_read_bytes", 11.4, 38.0,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
     {"headdim", "dram_write_bytes", 17.2, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"scores", "dram_write_bytes", 15.8, 25.0, "of 33.5 MB of O more is dirty at the end than in the model"},
     {"headdim", "cycles", 4.3, 14.7, called},
     {"paged", "cycles", 6.5, 12.1, called},
     {"unfused", "cycles", 6.1, 7.8, "loads of shared memory by generic addresses, which no benchmark has"},

@@ -89,9 +89,9 @@ constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves
 
 constexpr Beyond beyond[] = {
     {blind, "cudnn", "DRAM read", 1.12, 9.6, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
-    {unseen, "fa2", "DRAM read", 1.9, 7.8, of_96},
-    {drawn, "fa2", "L2 read", 9.7, 53.4, of_192},
-    {drawn, "fa2", "DRAM read", 3.81, 22.02, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
+    {unseen, "fa2", "DRAM read", 1.47, 6.4, of_96},
+    {drawn, "fa2", "L2 read", 10.0, 56.4, of_192},
+    {drawn, "fa2", "DRAM read", 3.28, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
     {drawn, "cudnn", "L2 read", 7.78, 23.04, of_192},
     {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.7, 13.7,
      "docs/simulator.md, Open: 8192 keys, 32 heads on 8; chance at 64 on 8"},

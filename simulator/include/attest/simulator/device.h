@@ -34,8 +34,9 @@ struct DeviceSpec {
   std::int64_t compute_capability = 0;  // 10 * major + minor; 0: not a CUDA device
   std::int64_t num_sms = 0;
   // GPCs, clusters of SMs whose requests merge on the way to L2, in the order in which a grid fills them: the L2
-  // partition on whose side each lies, a whole number, and its clock over the mean of all
+  // partition on whose side each lies, a whole number, and its clock over the mean of all under wgmma
   std::vector<double> gpc_sides, gpc_clocks;
+  double gpc_clock_spread_mma_sync = 0;  // how far clocks lie from their mean under mma.sync, of how far they do there
   double sm_clock_hz = 0;
   std::int64_t warp_schedulers_per_sm = 0;
   std::int64_t registers_per_sm = 0;

@@ -7,6 +7,8 @@
 // of warps alone (queueing_network.h).
 #pragma once
 
+#include <vector>
+
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
 #include "attest/simulator/counts.h"
@@ -78,6 +80,9 @@ double l2_bytes_per_clock(const DeviceSpec& device);
 /// their own rate, and half of the time of those that are read, which is what all SMs reach together (`local` in
 /// docs/results/h200-sm.md).
 double l2_busy_bytes(double read, double written, const DeviceSpec& device);
+
+/// Of each GPC over their mean: which are fast is the device's, how far they lie apart hangs on the matrix instruction.
+std::vector<double> gpc_clocks(const KernelPlan& plan, const DeviceSpec& device);
 
 /// How much a key tile's time varies from one to the next, as a fraction.
 double step_deviation(const KernelPlan& plan, const DeviceSpec& device);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 
 namespace attest {
 
@@ -22,16 +23,20 @@ void JsonReader::refuse(std::string_view field, std::string_view value, std::str
 }
 
 JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text) const {
-  std::vector<std::set<std::string>> seen;
+  struct Object {
+    std::set<std::string> seen;
+    std::string last;
+  };
+  std::vector<Object> open;
   std::string twice, last;
   constexpr int deepest = 16;  // the library's own printing recurses
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > deepest) refuse(what, fmt::format("nested {} deep", depth), "is no description");
-    if (event == Json::parse_event_t::object_start) seen.emplace_back();
-    if (event == Json::parse_event_t::object_end && !seen.empty()) seen.pop_back();
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end && !open.empty()) open.pop_back();
     if (event == Json::parse_event_t::key) {
-      last = parsed.get<std::string>();
-      if (!seen.back().insert(last).second) twice = last;
+      open.back().last = last = parsed.get<std::string>();
+      if (!open.back().seen.insert(last).second) twice = last;
     }
     return true;
   };
@@ -40,7 +45,11 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     json = Json::parse(text, watch);
   } catch (const Json::exception& error) {
     const auto* at = dynamic_cast<const Json::parse_error*>(&error);
-    if (at == nullptr) refuse(last.empty() ? what : shown_name(last), "its number", "is beyond 1.8e308");
+    if (at == nullptr) {
+      std::string path;
+      for (const Object& object : open) path += fmt::format("{}{}", path.empty() ? "" : ".", shown_name(object.last));
+      refuse(path.empty() ? what : path, "its number", "is beyond 1.8e308");
+    }
     refuse(what, fmt::format("{} bytes", text.size()),
            fmt::format("are not JSON: malformed or cut off at byte {}{}", at->byte,
                        last.empty() ? "" : fmt::format(", behind '{}'", shown_name(last))));
@@ -68,6 +77,8 @@ std::string JsonReader::text(const Json& object, std::string_view name, std::str
   const Json& value = member(object, name, path);
   if (!value.is_string()) refuse(path, shown_value(value), "must be a string");
   if (value.get_ref<const std::string&>().empty()) refuse(path, "\"\"", "must not be empty");
+  if (!is_printable(value.get_ref<const std::string&>()))
+    refuse(path, shown_value(value), "must be without control characters");
   return value.get<std::string>();
 }
 

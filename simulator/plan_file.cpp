@@ -10,6 +10,7 @@
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/text.h"
 #include "attest/simulator/report.h"
 #include "device_features.h"
 #include "json_reader.h"
@@ -180,7 +181,7 @@ DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, 
         field_named(item.key()) == nullptr)
       reader.refuse(shown_name(item.key()), "unknown field;", "remove it or correct its name");
   DescribedPlan plan{.name = std::string(file.substr(0, file.rfind(".json"))), .plan = {}};
-  plan.name = plan.name.substr(plan.name.rfind('/') + 1);
+  plan.name = escaped(plan.name.substr(plan.name.rfind('/') + 1));
   for (const char* const words : {"name", "description", "base"})
     if (json.contains(words)) (void)reader.text(json, words, words);
   if (json.contains("name")) plan.name = json["name"].get<std::string>();

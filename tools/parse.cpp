@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 
 namespace attest::tools {
 namespace {
@@ -43,15 +44,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;
-  std::string out = "'";
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out + (text.size() > longest ? "...'" : "'");
+  return fmt::format("'{}{}'", escaped(text.substr(0, longest)), text.size() > longest ? "..." : "");
 }
 
 std::int64_t parse_integer(std::string_view field, std::string_view text, std::int64_t low, std::int64_t high) {

@@ -1,6 +1,7 @@
 // attest plans: the kernels' tilings that a prediction can be asked for.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -43,10 +44,15 @@ Json fields_json() {
 
 std::string fields_text() {
   std::string text = "\nFields of a plan file, with their defaults:\n";
+  std::size_t names = 0, values = 0;
+  for (const PlanField& field : plan_fields()) {
+    names = std::max(names, field.name.size());
+    values = std::max(values, plan_value(KernelPlan{}, field).dump().size());
+  }
   for (const PlanField& field : plan_fields()) {
     const auto words = plan_words(field);
-    text += fmt::format("  {:<26}{:<18}{}{}\n", field.name, plan_value(KernelPlan{}, field).dump(), field.doc,
-                        words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", ")));
+    text += fmt::format("  {:<{}}  {:<{}}  {}{}\n", field.name, names, plan_value(KernelPlan{}, field).dump(), values,
+                        field.doc, words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", ")));
   }
   return text;
 }

@@ -10,6 +10,7 @@
 
 #include "attest/fuzz/worker.h"
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 #include "output.h"
 #include "parse.h"
 #include "unfinished.h"
@@ -34,7 +35,7 @@ Examples:
 int fail(ExitCode code, std::string message) {
   std::replace_if(
       message.begin(), message.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-  const std::string line = "attest: " + message + "\n";
+  const std::string line = "attest: " + escaped(message) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);  // not fmt::print, which throws where stderr is closed
   return code;
 }

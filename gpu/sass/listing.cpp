@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "attest/problem/text.h"
+
 namespace attest {
 namespace {
 
@@ -73,11 +75,11 @@ bool SassReader::wanted(const std::string& name) const {
 
 void SassReader::line(std::string_view text) {
   if (const auto arch = word_after(text, "code for "); !arch.empty()) {
-    arch_ = arch;
+    arch_ = escaped(arch);
     keeping_ = false;
     add_once(archs_, arch_);
   } else if (const auto name = word_after(text, "Function : "); !name.empty()) {
-    std::string plain = demangled(std::string(name));
+    std::string plain = escaped(demangled(std::string(name)));
     keeping_ = wanted(plain);
     add_once(names_, plain);
     if (keeping_) functions_.push_back({std::move(plain), arch_, {}});

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "attest/problem/text.h"
+
 namespace attest {
 namespace {
-
-// what() ends at a NUL; a name or a word out of somebody's JSON may hold one.
-std::string without_nul(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\0', at)) != std::string::npos;) text.replace(at, 1, "\\x00");
-  return text;
-}
 
 // A line that a terminal can show, whatever somebody's file or flag holds.
 std::string short_enough(std::string_view text) {
@@ -23,7 +19,7 @@ std::string short_enough(std::string_view text) {
 }  // namespace
 
 InvalidInput::InvalidInput(std::string_view field, std::string_view value, std::string_view limit)
-    : std::invalid_argument(without_nul(fmt::format("{}: {} {}", short_enough(field), short_enough(value), limit))),
-      field_(without_nul(std::string(field))) {}
+    : std::invalid_argument(escaped(fmt::format("{}: {} {}", short_enough(field), short_enough(value), limit))),
+      field_(escaped(field)) {}
 
 }  // namespace attest

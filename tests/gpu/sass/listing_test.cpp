@@ -51,6 +51,15 @@ TEST(SassListing, HasFunctionsWithTheirInstructions) {
   EXPECT_FALSE(functions[1].code[1].target) << "a label is no address";
 }
 
+TEST(SassListing, NamesAreFitForATerminal) {
+  SassReader reader({}, "");
+  for (const char* line : {"code for sm_\x07\r", "Function : a\x1b[31m\r"}) reader.line(line);
+  const std::vector<SassFunction> functions = reader.take();
+  ASSERT_EQ(functions.size(), 1u);
+  EXPECT_EQ(functions[0].name, "a\\x1b[31m");
+  EXPECT_EQ(functions[0].arch, "sm_\\x07");
+}
+
 TEST(SassListing, KeepsWhatIsWanted) {
   EXPECT_EQ(reader_of({"copy<", "sm80"}).take().size(), 2u);
   EXPECT_EQ(reader_of({"copy<", "sm90"}).take().size(), 0u);

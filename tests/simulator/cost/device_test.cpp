@@ -118,6 +118,15 @@ TEST(Device, UnknownMistypedContradictingOrTruncated) {
   json["fields"]["smem_bytes_per_cta_max"]["value"] = 300000;
   expect_refused(json.dump(), "smem_bytes_per_cta_max", "300000", "smem_bytes_per_sm = 233472");
   json = good;
+  json["name"] = "h100\x1b]0;x\x07";
+  expect_refused(json.dump(), "name", "\"h100\\u001b]0;x\\u0007\"", "control characters");
+  json = good;
+  json["fields"]["num_sms"]["source"] = "a\x7f";
+  expect_refused(json.dump(), "num_sms.source", "\"a\\x7f\"", "control characters");
+  std::string beyond = h100_text();
+  beyond.insert(beyond.find("132"), "1e999");
+  expect_refused(beyond, "fields.num_sms.value", "its number", "beyond 1.8e308");
+  json = good;
   json["schema"] = "attest/device/9";
   expect_refused(json.dump(), "schema", "attest/device/9", "is not");
   expect_refused("[]", "device", "[]", "must be an object");

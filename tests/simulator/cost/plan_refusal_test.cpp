@@ -129,6 +129,8 @@ TEST(PlanRefusal, WhatCannotBeIsRefusedWithFieldValueLimitAndFile) {
       {{{"base", "fa9"}}, "base", "'fa9'", "is none of attest, fa2"},
       {{{"base", 2}}, "base", "2", "must be a string"},
       {{{"name", ""}}, "name", "\"\"", "must not be empty"},
+      {{{"name", "a\x1b[31m"}}, "name", "\"a\\u001b[31m\"", "must be without control characters"},
+      {{{"description", "a\u009b31m"}}, "description", "\"a\\xc2\\x9b31m\"", "must be without control characters"},
       {{{"schema", "attest/plan/2"}}, "schema", "'attest/plan/2'", "is not attest/plan/1"},
       {{{"schema", 1}}, "schema", "1", "must be a string"},
       {{{"schema", "attest/predict/1"}}, "schema", "'attest/predict/1'", "is not attest/plan/1"},
@@ -139,6 +141,9 @@ TEST(PlanRefusal, WhatCannotBeIsRefusedWithFieldValueLimitAndFile) {
   EXPECT_EQ(refusal("[]").first, "plan");
   EXPECT_EQ(refusal("").first, "plan");
   EXPECT_EQ(refusal(R"({"schema": "attest/plan/1", "tile_m": 64, "tile_m": 128})").first, "tile_m");
+  EXPECT_EQ(refusal(R"({"schema": "attest/plan/1", "tile_m": 1e999})").first, "tile_m");
+  EXPECT_EQ(plan_from_json_text(R"({"schema": "attest/plan/1"})", "x/a\x1b[31m.json", Case{}, load_device("h200")).name,
+            "a\\x1b[31m");
   const Json hopper = {{"matrix_kind", "wgmma"}, {"copy_kind", "tma"}, {"producer_warps", 4}};
   EXPECT_EQ(refusal(plan_with(hopper).dump()).first, "") << refusal(plan_with(hopper).dump()).second;
   EXPECT_EQ(refusal(plan_with(hopper).dump(), "a100").first, "matrix_kind");

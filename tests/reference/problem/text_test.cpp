@@ -1,0 +1,36 @@
+#include "attest/problem/text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+namespace {
+
+TEST(Text, ControlCharactersAreEscapedAndNothingElse) {
+  EXPECT_EQ(escaped(""), "");
+  for (const std::string text : {"plain", "\xc3\xa9\xc2\xa0\xe2\x82\xac", "a\\x1b", "\xc2", "\xff"})
+    EXPECT_EQ(escaped(text), text);
+  EXPECT_EQ(escaped("a\x1b[31m\nb\x7f"), "a\\x1b[31m\\x0ab\\x7f");
+  EXPECT_EQ(escaped(std::string("\0", 1)), "\\x00");
+  EXPECT_EQ(escaped("\xc2\x9b"
+                    "31m\xc2\x80\xc2\x9f"),
+            "\\xc2\\x9b31m\\xc2\\x80\\xc2\\x9f");
+}
+
+TEST(Text, PrintableIsUtf8WithoutThem) {
+  for (const char* text : {"", "plain", "\xc3\xa9\xc2\xa0\xe2\x82\xac"}) EXPECT_TRUE(is_printable(text)) << text;
+  for (const char* text : {"a\tb", "\x1b", "\x7f", "\xc2\x80", "\xc2\x9f", "\xc2", "\xff"})
+    EXPECT_FALSE(is_printable(text)) << text;
+}
+
+TEST(Text, ErrorsAreOneLine) {
+  const InvalidInput error("fie\nld", "val\x1bue", "li\x7fmit");
+  EXPECT_STREQ(error.what(), "fie\\x0ald: val\\x1bue li\\x7fmit");
+  EXPECT_EQ(error.field(), "fie\\x0ald");
+}
+
+}  // namespace
+}  // namespace attest

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "attest/plan/sm80_ablations.h"
 #include "attest/simulator/plan_file.h"
@@ -131,7 +132,9 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   // a clock that is lower than the highest leaves DRAM and L2 more time a cycle
   DeviceSpec device = rated;
   const Value cycles = total(call, "sm__cycles_elapsed.max"), nanoseconds = total(call, "gpu__time_duration.sum");
-  if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0) device.sm_clock_hz = *cycles / *nanoseconds * 1e9;
+  if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
+    device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
+                         "sm__cycles_elapsed.max over gpu__time_duration.sum");
   std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {

@@ -20,9 +20,15 @@ std::string figure_text(const std::optional<double>& x, std::string_view unit) {
   return fmt::format("{:.0f}", *x);
 }
 
+/// With so many decimals, or as a power of ten where that would be wider than a column.
+std::string decimal(double x, int decimals) {
+  return x < 1e5 ? fmt::format("{:.{}f}", x, decimals) : fmt::format("{:.1e}", x);
+}
+
+/// "of 0" where something was predicted of what did not happen.
 std::string ratio_text(const ComparedFigure& figure) {
-  const auto ratio = figure.ratio();
-  return ratio ? fmt::format("{:.3f}", *ratio) : "-";
+  if (const auto ratio = figure.ratio()) return decimal(*ratio, 3);
+  return figure.predicted.value_or(0) > 0 && figure.measured == 0 ? "of 0" : "-";
 }
 
 Json number(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
@@ -69,7 +75,8 @@ std::string to_table(const std::vector<Comparison>& comparisons) {
     text += fmt::format("{:<61}", words);
     for (const auto& [name, title] : columns) {
       const FigureErrors e = errors_of(comparisons, name, mechanism);
-      text += e.calls == 0 ? fmt::format("{:>11}", "-") : fmt::format("{:>5.1f}/{:<5.1f}", 100 * e.mean, 100 * e.most);
+      text += e.calls == 0 ? fmt::format("{:>11}", "-")
+                           : fmt::format("{:>5}/{:<5}", decimal(100 * e.mean, 1), decimal(100 * e.most, 1));
     }
     text += "\n";
   };

@@ -37,11 +37,9 @@ struct Compiled {
 /// The cells of each line of a file but those that begin with '#'; the first line has the columns' names.
 std::vector<std::vector<std::string>> cells_of(std::string_view text) {
   std::vector<std::vector<std::string>> lines;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  each_line(text, [&](std::string_view line, std::size_t) {
     if (!line.empty() && line[0] != '#') lines.push_back(csv_cells(line));
-  }
+  });
   return lines;
 }
 

@@ -3,7 +3,6 @@
 namespace attest {
 
 std::vector<std::string> csv_cells(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
   std::vector<std::string> cells(1);
   bool quoted = false;
   for (std::size_t i = 0; i < line.size(); ++i) {

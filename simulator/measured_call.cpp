@@ -16,14 +16,15 @@ namespace attest {
 namespace {
 
 constexpr std::string_view cycles = "sm__cycles_elapsed.max", nanoseconds = "gpu__time_duration.sum";
+constexpr std::string_view must_be_printable = "must be UTF-8 without control characters";
 constexpr std::size_t words = 5;  // mechanism, kernel, case, launch, function
 
-/// What a counter of 64 bits holds.
+/// What a counter of 64 bits holds, or a mean or a part of such.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!(value >= 0 && value < 0x1p64)) return std::nullopt;
+  if (value != 0 && !(value >= 1e-9 && value < 0x1p64)) return std::nullopt;
   return value;
 }
 
@@ -38,16 +39,6 @@ std::string via_of(const std::vector<std::string>& comments) {
     for (const char* profiler : {"cupti", "ncu"})
       if (comment.find(std::string("through ") + profiler) != std::string::npos) return profiler;
   return {};
-}
-
-/// Line by line, without their ends.
-template <class Take>
-void each_line(std::string_view text, Take take) {
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    take(text.substr(0, end), number);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
 }
 
 }  // namespace
@@ -111,7 +102,12 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     const auto refuse = [&](std::string_view value, std::string_view why) {
       throw InvalidInput(file, fmt::format("line {}: '{}'", at, value), why);
     };
-    if (line.starts_with("# ")) return void(result.comments.emplace_back(line.substr(2)));
+    if (line.data() + line.size() == text.data() + text.size())
+      refuse(line.substr(0, 40), "has no newline behind it; the file is cut off");
+    if (line.starts_with('#')) {
+      if (!is_printable(line)) throw InvalidInput(file, fmt::format("line {}: a comment", at), must_be_printable);
+      return void(result.comments.emplace_back(line.substr(line.starts_with("# ") ? 2 : 1)));
+    }
     if (line.empty()) return;
     const std::vector<std::string> cells = csv_cells(line);
     if (names.empty()) {
@@ -124,8 +120,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (cells.size() != names.size()) refuse(fmt::format("{} cells", cells.size()), fmt::format("of {}", names.size()));
     for (const std::size_t word : {0u, 1u, 4u})
       if (!is_printable(cells[word]))
-        throw InvalidInput(file, fmt::format("line {}: {}", at, names[word]),
-                           "must be UTF-8 without control characters");
+        throw InvalidInput(file, fmt::format("line {}: {}", at, names[word]), must_be_printable);
     const auto launch = number(cells[3]);
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {
@@ -134,7 +129,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       try {
         call.c = case_from_json_text(cells[2]);
       } catch (const InvalidInput& error) {
-        throw InvalidInput(file, fmt::format("line {}: case", at), error.what());
+        throw InvalidInput(file, fmt::format("line {}:", at), error.what());
       }
     }
     if (result.calls.empty() || static_cast<double>(result.calls.back().launches.size()) != *launch)
@@ -144,7 +139,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     for (std::size_t i = words; i < cells.size(); ++i) {
       if (cells[i].empty()) continue;
       const auto value = number(cells[i]);
-      if (!value) refuse(cells[i], fmt::format("is no number from 0 to 2^64 - 1, of {}", names[i]));
+      if (!value) refuse(cells[i], fmt::format("is neither 0 nor a number from 1e-9 to 2^64 - 1, of {}", names[i]));
       if (*value == 0 && (names[i] == cycles || names[i] == nanoseconds))
         refuse(cells[i], fmt::format("is no time that a launch takes, of {}", names[i]));
       read.counters[names[i]] = *value;

@@ -1,8 +1,10 @@
 // The rows of a CSV.
 #pragma once
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "csv.h"
@@ -15,11 +17,13 @@ template <class Take>
 void each_csv_row(const std::string& file, Take take) {
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read " + file);
-  std::string line;
-  do std::getline(in, line);
-  while (line.starts_with('#'));
-  const std::vector<std::string> names = csv_cells(line);
-  while (std::getline(in, line)) take(names, csv_cells(line));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::vector<std::string> names;
+  each_line(text, [&](std::string_view line, std::size_t) {
+    if (names.empty() && line.starts_with('#')) return;
+    if (names.empty()) return void(names = csv_cells(line));
+    take(names, csv_cells(line));
+  });
 }
 
 }  // namespace attest

@@ -89,7 +89,8 @@ function drawCalls() {
   table(section("calls").select("table"), [["mechanism"], ["call"]].concat(columns.map((f) => [title(f.kind.name), "number"]), [["bound by"]]),
     calls.map((c) => [c.mechanism || "\u2013", c.words].concat(columns.map((f) => {
       const q = f.points.find((p) => p.call === c);
-      return q ? (q.predicted / q.measured).toFixed(3) : "\u2013";
+      const none = c.predicted[f.i] > 0 && c.measured[f.i] === 0 ? "of 0" : "\u2013";
+      return q ? (q.predicted / q.measured).toFixed(3) : none;
     }), c.bound || c.unpredicted || "\u2013")));
 }
 

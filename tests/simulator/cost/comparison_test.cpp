@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "attest/problem/error.h"
 #include "attest/simulator/report.h"
 
 namespace attest {
@@ -56,6 +57,31 @@ TEST(Comparison, FiguresStandBesideTheirCountersInOneUnit) {
   EXPECT_DOUBLE_EQ(json["figures"][0]["ratio"], 1.25);
   EXPECT_TRUE(json["figures"][2]["measured"].is_null());
   EXPECT_THAT(to_table(c), HasSubstr("dram__bytes_read.sum"));
+}
+
+// What did not happen has no ratio, and what cannot have been is refused.
+TEST(Comparison, CountersOfNothing) {
+  const DeviceSpec h200 = load_device("h200");
+  MeasuredCall call = counted("a", 8, 1);
+  call.launches[0].counters["dram__bytes_read.sum"] = 0;
+  const Comparison c = compare(call, h200, nullptr);
+  EXPECT_EQ(figure(c, "dram_read_bytes").ratio(), std::nullopt);
+  EXPECT_TRUE(to_json(c)["figures"][0]["ratio"].is_null());
+  EXPECT_THAT(to_table(c), HasSubstr("of 0"));
+  EXPECT_THAT(to_table({c}), HasSubstr("of 0"));
+  call.launches[0].counters["dram__bytes_read.sum"] = 1e-9;
+  for (const std::string& table : {to_table(compare(call, h200, nullptr)), to_table({compare(call, h200, nullptr)})}) {
+    EXPECT_THAT(table, HasSubstr("e+"));
+    EXPECT_THAT(table, Not(HasSubstr("inf")));
+  }
+  call.launches[0].counters["gpu__time_duration.sum"] = 1e18;
+  try {
+    compare(call, h200, nullptr);
+    ADD_FAILURE() << "a clock of a few hertz";
+  } catch (const InvalidInput& error) {
+    EXPECT_EQ(error.field(), "sm_clock_hz.value");
+    EXPECT_THAT(error.what(), HasSubstr("(in sm__cycles_elapsed.max over gpu__time_duration.sum)"));
+  }
 }
 
 TEST(Comparison, APlanOfSomebodyElsesKernelPredictsIt) {

@@ -102,9 +102,9 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of("hello\n"), "panel.csv: line 1: 'hello' is no header");
   EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
   for (const std::string& counter :
-       std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551616"}) {
+       std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551616", "1e-300"}) {
     EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
-              "panel.csv: line 2: '" + counter + "' is no number from 0 to 2^64 - 1, of a__b.sum");
+              "panel.csv: line 2: '" + counter + "' is neither 0 nor a number from 1e-9 to 2^64 - 1, of a__b.sum");
   }
   for (const std::string name : {"sm__cycles_elapsed.max", "gpu__time_duration.sum"})
     EXPECT_EQ(message_of("mechanism,kernel,case,launch,function," + name + "\nm,sm80,{},0,f,0\n"),
@@ -122,9 +122,30 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
             "panel.csv: line 3: '2' does not follow the launch before it");
   EXPECT_EQ(message_of(head + second + "\n"), "panel.csv: line 2: '2' does not follow the launch before it");
   EXPECT_THAT(message_of(head + "m,sm80,{},zero,f,1\n"), HasSubstr("'zero' is no number of a launch"));
-  EXPECT_THAT(message_of(head + "m,sm80,[],0,f,1\n"), testing::StartsWith("panel.csv: line 2: case "));
-  EXPECT_EQ(message_of(head + R"(m,sm80,"{""batch"":-1}",0,f,1)"),
-            "panel.csv: line 2: case batch: -1 is outside 1 to 1048576");
+  EXPECT_EQ(message_of(head + "m,sm80,[],0,f,1\n"), "panel.csv: line 2: case: [] is not a JSON object");
+  EXPECT_EQ(message_of(head + R"(m,sm80,"{""batch"":-1}",0,f,1)" + "\n"),
+            "panel.csv: line 2: batch: -1 is outside 1 to 1048576");
+  EXPECT_EQ(message_of("# \x1b[31m\n" + head), "panel.csv: line 1: a comment must be UTF-8 without control characters");
+}
+
+// Wherever it is cut, even inside its last number.
+TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
+  const std::string whole = to_csv({two_launches()}, {"of a test"});
+  ASSERT_EQ(message_of(whole), "");
+  for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    if (whole[bytes - 1] == '\n') continue;
+    EXPECT_THAT(message_of(whole.substr(0, bytes)), HasSubstr("has no newline behind it; the file is cut off"));
+  }
+  EXPECT_THAT(message_of(whole.substr(0, whole.size() - 2)), testing::StartsWith("panel.csv: line 4: '"));
+}
+
+TEST(MeasuredCall, LinesMayEndAsOnWindows) {
+  const std::string text = to_csv({two_launches()}, {"of a test"});
+  std::string lines;
+  for (const char c : text) lines += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  const MeasuredFile read = measured_from_csv(lines, "panel.csv");
+  EXPECT_THAT(read.comments, ElementsAre("of a test"));
+  EXPECT_EQ(to_csv(read.calls, read.comments), text);
 }
 
 TEST(MeasuredCall, ReadsWhatNcuLeaves) {
@@ -145,7 +166,7 @@ TEST(MeasuredCall, ReadsWhatNcuLeaves) {
 }
 
 TEST(MeasuredCall, CellsHoldCommasAndQuotes) {
-  EXPECT_THAT(csv_cells("a,\"b,\"\"c\"\"\",,d\r"), ElementsAre("a", "b,\"c\"", "", "d"));
+  EXPECT_THAT(csv_cells("a,\"b,\"\"c\"\"\",,d"), ElementsAre("a", "b,\"c\"", "", "d"));
   EXPECT_EQ(csv_cell("plain"), "plain");
   for (const char* text : {"", "a,b", "\"", "a\"b\"", ",,"}) EXPECT_THAT(csv_cells(csv_cell(text)), ElementsAre(text));
 }

@@ -2,7 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace attest {
+namespace {
+
+std::optional<LackingFeature> beyond_tensor_maps(const KernelPlan& plan, const Case& c) {
+  if (plan.copy_kind != CopyKind::tma) return std::nullopt;
+  constexpr std::int64_t unit = 16;
+  const auto refuse = [](std::string limit) {
+    return LackingFeature{"copy_kind", "tma", std::move(limit), "unaligned for TMA"};
+  };
+  // a row with its gap is the innermost stride, of which the others are multiples
+  for (const auto& [field, columns] :
+       {std::pair{"headdim", c.problem.headdim}, std::pair{"headdim_v", c.problem.headdim_v}})
+    if (const std::int64_t bytes = (columns + c.layout.row_gap) * plan.element_bytes; bytes % unit != 0)
+      return refuse(fmt::format("needs strides of multiples of {} bytes, and {} = {} with row_gap = {} makes them {}",
+                                unit, field, columns, c.layout.row_gap, bytes));
+  if (const std::int64_t bytes = c.layout.base_offset * plan.element_bytes; bytes % unit != 0)
+    return refuse(fmt::format("needs tensors that begin at multiples of {} bytes, and base_offset = {} makes it {}",
+                              unit, c.layout.base_offset, bytes));
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const DeviceSpec& device) {
   struct Need {
@@ -38,6 +61,11 @@ std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const Devi
     return LackingFeature{"cluster", fmt::format("{}", plan.cluster),
                           fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name), "too few SMs"};
   return exceeds_shared_memory(plan, device);
+}
+
+std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  const auto of_device = lacking_feature(plan, device);
+  return of_device ? of_device : beyond_tensor_maps(plan, c);
 }
 
 std::optional<LackingFeature> exceeds_shared_memory(const KernelPlan& plan, const DeviceSpec& device) {

@@ -87,8 +87,8 @@ KernelPlan with_fields(const JsonReader& reader, const Json& object, const Kerne
   return plan;
 }
 
-/// Refuses what no kernel of that device can be.
-void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& device) {
+/// Refuses what no kernel of that device, for those tensors, can be.
+void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
   if (const char* why = plan.invalid(); why != nullptr) {
     const PlanFault fault = plan_fault(plan, why);
     reader.refuse(fault.field, fault.value, fault.limit);
@@ -107,7 +107,8 @@ void check(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& d
   if (plan.spill_words_entering > plan.spill_words_per_cta)
     reader.refuse("spill_words_entering", fmt::format("{}", plan.spill_words_entering),
                   fmt::format("is more than spill_words_per_cta = {}", plan.spill_words_per_cta));
-  if (const auto lacking = lacking_feature(plan, device)) reader.refuse(lacking->field, lacking->value, lacking->limit);
+  if (const auto lacking = lacking_feature(plan, c, device))
+    reader.refuse(lacking->field, lacking->value, lacking->limit);
   if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
     reader.refuse(
         "known_registers", fmt::format("{}", plan.known_registers),
@@ -196,7 +197,7 @@ DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, 
     base = plan_named(name, c, device);
   }
   plan.plan = with_fields(reader, json, base, c, false);
-  check(reader, plan.plan, device);
+  check(reader, plan.plan, c, device);
   return plan;
 }
 
@@ -214,7 +215,7 @@ void set_plan_fields(DescribedPlan& plan, std::span<const std::string> assignmen
   for (const auto& [name, value] : object.items())
     plan.name += fmt::format(" {}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
   plan.plan = with_fields(reader, object, plan.plan, c, true);
-  check(reader, plan.plan, device);
+  check(reader, plan.plan, c, device);
 }
 
 std::string plan_text(const KernelPlan& plan, const PlanField& field) {

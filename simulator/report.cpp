@@ -46,7 +46,7 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
     const PlanFault fault = plan_fault(plan, why);
     throw InvalidInput(fault.field, fault.value, fault.limit);
   }
-  if (const auto lacking = lacking_feature(plan, device))
+  if (const auto lacking = lacking_feature(plan, c, device))
     throw InvalidInput(lacking->field, lacking->value, lacking->limit);
   const Problem& p = c.problem;
   const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {

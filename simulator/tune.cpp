@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view not_asked_for = "not asked for";
 
 /// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
-SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device, const TuneOptions& options) {
+SkippedPlan refusal(const DescribedPlan& plan, const Case& c, const DeviceSpec& device, const TuneOptions& options) {
   SkippedPlan skipped{plan, "", ""};
   for (const PlanCondition& asked : options.where)
     if (const std::string value = plan_text(plan.plan, *asked.field); value != asked.value) {
@@ -29,15 +29,10 @@ SkippedPlan refusal(const DescribedPlan& plan, const DeviceSpec& device, const T
     skipped.detail = why;
     return skipped;
   }
-  if (const auto lacking = lacking_feature(plan.plan, device)) {
+  if (const auto lacking = lacking_feature(plan.plan, c, device)) {
     skipped.reason = lacking->reason;
     skipped.detail = fmt::format("{} {} {}", lacking->field, lacking->value, lacking->limit);
     return skipped;
-  }
-  if (device.kind == DeviceKind::gpu && plan.plan.smem_bytes() > device.smem_bytes_per_cta_max) {
-    skipped.reason = "shared memory";
-    skipped.detail = fmt::format("{} bytes exceed smem_bytes_per_cta_max = {}", plan.plan.smem_bytes(),
-                                 device.smem_bytes_per_cta_max);
   }
   return skipped;
 }
@@ -62,7 +57,7 @@ auto simplicity(const TunedPlan& t) {
 }
 
 void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& options, TuneResult& result) {
-  SkippedPlan skipped = refusal(plan, result.device, options);
+  SkippedPlan skipped = refusal(plan, result.c, result.device, options);
   if (skipped.reason.empty()) {
     TileWalkOptions effort;
     effort.max_events = options.rough_events;

@@ -1,5 +1,6 @@
 #include "device_features.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,6 +98,41 @@ TEST(DeviceFeatures, PredictionsAndPlanFilesNameTheField) {
     EXPECT_THAT(message, testing::HasSubstr("tma"));
     EXPECT_THAT(message, testing::HasSubstr("9.0, and a100 has 8.0"));
   }
+}
+
+// A tensor map's strides and base are multiples of 16 bytes; columns beyond the tensor's are within its boxes.
+TEST(DeviceFeatures, TmaAddressesAlignedTensorsAlone) {
+  const DeviceSpec device = load_device("h200");
+  const auto limit = [&](Case c) {
+    KernelPlan plan = copying_by_tma();
+    plan.element_bytes = bytes_of(c.problem.dtype);
+    const auto lacking = lacking_feature(plan, c, device);
+    if (!lacking) return std::string();
+    EXPECT_EQ(lacking->field, "copy_kind");
+    EXPECT_EQ(lacking->value, "tma");
+    EXPECT_EQ(lacking->reason, "unaligned for TMA");
+    return lacking->limit;
+  };
+  Case c;
+  for (const int headdim : {1, 3, 7, 33, 100, 255}) {
+    c.problem.headdim = c.problem.headdim_v = headdim;
+    EXPECT_EQ(limit(c), fmt::format("needs strides of multiples of 16 bytes, and headdim = {} with row_gap = 0 makes "
+                                    "them {}",
+                                    headdim, 2 * headdim));
+    c.layout.row_gap = 8 - headdim % 8;
+    EXPECT_EQ(limit(c), "") << headdim;
+    c.layout.row_gap = 0;
+  }
+  c.problem.headdim = 64, c.problem.headdim_v = 63;
+  EXPECT_THAT(limit(c), testing::HasSubstr("headdim_v = 63 with row_gap = 0 makes them 126"));
+  c.problem.headdim_v = 72;
+  EXPECT_EQ(limit(c), "");
+  c.layout.base_offset = 4;
+  EXPECT_EQ(limit(c), "needs tensors that begin at multiples of 16 bytes, and base_offset = 4 makes it 8");
+  c.problem.dtype = Dtype::fp32;
+  EXPECT_EQ(limit(c), "");
+  c.layout.base_offset = 0, c.problem.headdim_v = 3;
+  EXPECT_EQ(lacking_feature(KernelPlan{}, c, device), std::nullopt);
 }
 
 }  // namespace

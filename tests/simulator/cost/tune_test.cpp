@@ -51,6 +51,14 @@ TEST(Tune, EveryPlanIsRankedOrSkippedWithAReason) {
   for (const TunedPlan& plan : r.ranked) EXPECT_LE(plan.plan.plan.smem_bytes(), 166912u) << plan.plan.name;
 }
 
+TEST(Tune, SkipsWhatTmaCannotAddress) {
+  Case c;
+  c.problem.headdim = c.problem.headdim_v = 60;
+  const TuneResult r = tune(c, load_device("h100"));
+  EXPECT_GT(r.skipped_by_reason().at("unaligned for TMA"), 100);
+  for (const TunedPlan& plan : r.ranked) EXPECT_NE(plan.plan.plan.copy_kind, CopyKind::tma) << plan.plan.name;
+}
+
 TEST(Tune, RankedByTimeAndTheBestAreWalkedInFull) {
   const TuneResult& r = tuned();
   int full = 0;

@@ -13,15 +13,8 @@
 namespace attest {
 namespace {
 
-// Of an H200, in cycles (docs/results/h200-sm.md). From one CTA's start to the next one's, on all SMs (`launch`).
-constexpr double cta_start = 4.8;
-// Of the first use of 64 bytes of a kernel's arguments, and how many of them the kernels of `launch` have, too
-// (first_use.csv: (936 - 91) / 11 cycles).
-constexpr double argument_line = 77, launched_lines = 2;
-// Beyond the device's latencies, which are those of one line, near in L2: of what a warp waits for together, rows of
-// 4/3 splits (first_use.csv, two lines of different pages, which others have written, 32 CTAs: 403 in L2 and 800 in
-// DRAM).
-constexpr double more_in_l2 = 403 - 320, more_in_dram = 800 - 580;
+// Of the lines of a kernel's arguments those that the kernels of `launch` have, too (docs/results/h200-sm.md).
+constexpr double launched_lines = 2;
 
 /// On an SM; CTAs have no shared memory.
 double ctas_that_fit(const DeviceSpec& device) {
@@ -56,12 +49,15 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
     return device.kernel_code_scale *
            (combine_row.*what + weighed * (combine_weights.*what) + turns * (combine_turn.*what));
   };
-  const double in_l2 = device.l2_latency_cycles + more_in_l2, in_dram = device.dram_latency_cycles + more_in_dram;
-  const auto wait = [&](double lines) {  // beyond a hit in L1; for DRAM where one of them has left L2
+  // What a warp waits for together are rows of 4/3 splits; beyond a hit in L1, for DRAM where one of their lines has
+  // left L2.
+  const double in_l2 = device.l2_latency_cycles + device.l2_second_line_cycles;
+  const double in_dram = device.dram_latency_cycles + device.dram_second_line_cycles;
+  const auto wait = [&](double lines) {
     const double missed = 1 - std::pow(1 - work.from_dram, lines);
     return in_l2 + missed * (in_dram - in_l2) - device.smem_latency_cycles;
   };
-  const double arguments = (combine_argument_lines - launched_lines) * argument_line;
+  const double arguments = (combine_argument_lines - launched_lines) * device.argument_line_cycles;
   const double alone = device.cta_launch_cycles + arguments + executed(&CombineCode::cycles) +
                        wait(std::min(work.splits, lanes)) +
                        turns * combine_turn.waits * wait(work.lines * combine_splits_a_turn / combine_turn.waits);
@@ -71,12 +67,12 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
   const double together = ctas_that_fit(device);
   const double issue = executed(&CombineCode::instructions) * combine_rows /
                        static_cast<double>(device.warp_schedulers_per_sm);  // of a CTA
-  const double one_each = cta_start * std::min(work.ctas, sms);
-  const double starts = std::max(cta_start * work.ctas, one_each + (of_sm - 1) * issue);
+  const double one_each = device.cta_start_cycles * std::min(work.ctas, sms);
+  const double starts = std::max(device.cta_start_cycles * work.ctas, one_each + (of_sm - 1) * issue);
   const double waves = std::ceil(of_sm / together);
   const double moved = work.bytes / (l2_bytes_per_clock(device) * sms);
-  // a launch of one CTA an SM has their starts in it
-  return device.kernel_launch_cycles - cta_start * sms + std::max({starts + alone, one_each + waves * alone, moved});
+  const double launch = std::max(0.0, device.kernel_launch_cycles - device.cta_start_cycles * sms);
+  return launch + std::max({starts + alone, one_each + waves * alone, moved});
 }
 
 }  // namespace attest

@@ -69,13 +69,18 @@ constexpr Field fields[] = {
     {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18, Field::both},
     {"l2_write_bytes_per_second", &DeviceSpec::l2_write_bytes_per_second, 1e6, 1e18},
     {"l2_latency_cycles", &DeviceSpec::l2_latency_cycles, 0, 1e6},
+    {"l2_second_line_cycles", &DeviceSpec::l2_second_line_cycles, 0, 1e6},
     {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50, Field::both},
     {"dram_bytes_per_second", &DeviceSpec::dram_bytes_per_second, 1e6, 1e18, Field::both},
     {"dram_efficiency", &DeviceSpec::dram_efficiency, 0.01, 1},
     {"dram_read_efficiency", &DeviceSpec::dram_read_efficiency, 0.01, 1},
     {"dram_latency_cycles", &DeviceSpec::dram_latency_cycles, 0, 1e6},
+    {"dram_second_line_cycles", &DeviceSpec::dram_second_line_cycles, 0, 1e6},
+    {"dram_deviation_cycles", &DeviceSpec::dram_deviation_cycles, 0, 1e6},
     {"kernel_launch_cycles", &DeviceSpec::kernel_launch_cycles, 0, 1e9},
     {"cta_launch_cycles", &DeviceSpec::cta_launch_cycles, 0, 1e9},
+    {"cta_start_cycles", &DeviceSpec::cta_start_cycles, 0, 1e6},
+    {"argument_line_cycles", &DeviceSpec::argument_line_cycles, 0, 1e6},
     {"bulk_prologue_cycles", &DeviceSpec::bulk_prologue_cycles, 0, 1e9},
     {"copy_time_scale", &DeviceSpec::copy_time_scale, 0.01, 100},
     {"kernel_code_scale", &DeviceSpec::kernel_code_scale, 0.01, 100},
@@ -147,6 +152,12 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
                     fmt::format("must be below l2_partitions = {}", d.l2_partitions));
     if (side != std::floor(side)) reader.refuse("gpc_sides", fmt::format("{}", side), "must be whole numbers");
   }
+  if (d.l2_latency_cycles < d.smem_latency_cycles)
+    reader.refuse("l2_latency_cycles", fmt::format("{}", d.l2_latency_cycles),
+                  fmt::format("must not be below smem_latency_cycles = {}", d.smem_latency_cycles));
+  if (d.dram_latency_cycles < d.l2_latency_cycles)
+    reader.refuse("dram_latency_cycles", fmt::format("{}", d.dram_latency_cycles),
+                  fmt::format("must not be below l2_latency_cycles = {}, which is a part of it", d.l2_latency_cycles));
   const std::int64_t warp = d.registers_per_sm / d.warp_schedulers_per_sm;
   if (d.register_allocation_unit > warp)
     reader.refuse("register_allocation_unit", std::to_string(d.register_allocation_unit),

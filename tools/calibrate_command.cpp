@@ -48,6 +48,10 @@ ExitCode run(const Flags& flags) {
                     comparable ? fmt::format("{:.3f}", now.get<double>() / before.get<double>()) : "-", origin.text);
   }
   for (const std::string& missing : measured.missing) text += fmt::format("not measured: {}\n", missing);
+  text += fmt::format("as {} has it:", nearest.name);
+  for (const auto& [field, entry] : device["fields"].items())
+    if (entry.contains("estimated")) text += " " + field;
+  text += "\n";
   std::vector<OutputFile::Staged> files;
   if (out) files.push_back(out->stage(device.dump(2) + "\n"));
   results.finish("calibrate", {{"nearest", nearest.name}, {"missing", measured.missing}, {"device", device}}, text,

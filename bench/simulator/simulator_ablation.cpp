@@ -70,7 +70,11 @@ const Variant variants[] = {
        d.alu_beside_wgmma = d.fma_beside_wgmma = d.exp_beside_wgmma = d.scaled_exp_beside_wgmma = 1;
      }},
     {"no prologue of producers", [](Call& c) { c.device.bulk_prologue_cycles = 0; }},
-    {"no launch", [](Call& c) { c.device.kernel_launch_cycles = c.device.cta_launch_cycles = 0; }},
+    {"no launch",
+     [](Call& c) {
+       DeviceSpec& d = c.device;
+       d.kernel_launch_cycles = d.cta_launch_cycles = d.cta_start_cycles = d.argument_line_cycles = 0;
+     }},
 };
 
 struct Errors {

@@ -78,16 +78,22 @@ struct DeviceSpec {
   std::int64_t l2_dirty_ways = 0;        // of a set that stay dirty at most
   double l2_bytes_per_second = 0;        // all SMs together, reads that hit
   double l2_write_bytes_per_second = 0;  // likewise, written
-  double l2_latency_cycles = 0;
+  // until a warp has a line from the near partition; how much longer it waits for two together, of pages that others
+  // have written
+  double l2_latency_cycles = 0, l2_second_line_cycles = 0;
   std::int64_t dram_bytes = 0;
   double dram_bytes_per_second = 0;
   double dram_efficiency = 1;       // the part of that rate that kernels reach which read and write
   double dram_read_efficiency = 1;  // and those that read alone
-  double dram_latency_cycles = 0;
+  // likewise from DRAM, with the way through L2 in it; and the standard deviation of a wait for DRAM, of which several
+  // together last as long as the longest
+  double dram_latency_cycles = 0, dram_second_line_cycles = 0, dram_deviation_cycles = 0;
 
   // ---- launches
-  double kernel_launch_cycles = 0;  // of a kernel, around all that its CTAs do
+  double kernel_launch_cycles = 0;  // of a kernel, around all that its CTAs do; the starts of one an SM are in it
   double cta_launch_cycles = 0;     // from a CTA's end to the start of the one that takes its place
+  double cta_start_cycles = 0;      // from the start of one CTA to that of the next, on all SMs
+  double argument_line_cycles = 0;  // of the first use of 64 bytes of a kernel's arguments
   double bulk_prologue_cycles = 0;  // from the start of a CTA with a producer to its first copy
 
   // ---- machine code that no plan implies, as a multiple of what it takes on compute capability 9.0

@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
 #include "attest/simulator/tile_walk.h"
 #include "attest/simulator/utilisation.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -17,6 +19,23 @@ TEST(DramTime, ReadsAloneGoAtTheirOwnRate) {
   EXPECT_DOUBLE_EQ(dram_cycles(1e9, 1e9, device), 2e9 / (device.dram_efficiency * clock));
   EXPECT_DOUBLE_EQ(dram_cycles(3e9, 1e9, device), dram_cycles(1e9, 1e9, device) + dram_cycles(2e9, 0, device));
   EXPECT_DOUBLE_EQ(dram_cycles(0, 1e9, device), dram_cycles(1e9, 1e9, device) / 2);
+}
+
+// Lines of different pages that a warp of each of 32 CTAs asks for together.
+TEST(DramTime, OfSeveralLinesTheSlowestIsTheLast) {
+  const DeviceSpec device = load_device("h200");
+  int rows = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/first_use.csv")) {
+    const int lines = std::stoi(row.at("uses"));
+    if (row.at("what") != "lines in DRAM" || row.at("stride") != "4224" || row.at("ctas") != "32" || lines < 2)
+      continue;
+    EXPECT_NEAR(cycles_from_dram(lines, device) / std::stod(row.at("first")), 1, 0.1) << lines;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 4 * 3);
+  DeviceSpec far = device;  // the way through L2 is a part of it
+  far.l2_latency_cycles = far.dram_latency_cycles;
+  EXPECT_EQ(cycles_from_dram(8, far), cycles_from_dram(8, device));
 }
 
 // CTAs of one warp, three an SM, are bound by DRAM; the 116 of a second wave by their own steps.

@@ -57,7 +57,7 @@ constexpr double any = 1e9;
 constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
     {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 0.2, 0.2, 1},   {"l2_read_bytes", 5, any, 0.997},
-    {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.994},
+    {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.991},
     {"l2_crossing_bytes", 5, any, 0.985}, {"dram_write_bytes", 15, any, 1.015},
 };
 
@@ -93,7 +93,6 @@ constexpr Beyond beyond[] = {
     {"scores", "dram_write_bytes", 15.8, 25.0, "of 33.5 MB of O more is dirty at the end than in the model"},
     {"headdim", "cycles", 4.3, 14.7, called},
     {"paged", "cycles", 6.5, 12.1, called},
-    {"unfused", "cycles", 6.1, 7.8, "loads of shared memory by generic addresses, which no benchmark has"},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -168,8 +167,8 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // Softmax takes what its instructions say, products a tenth more: loads of shared memory by generic addresses.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.906, 1.033, 0.956, 0.827, 0.942, 0.961,
-                                       0.852, 1.034, 0.880, 0.881, 0.988, 0.922};
+  const std::vector<double> reached = {0.915, 1.033, 0.979, 0.839, 0.942, 0.982,
+                                       0.859, 1.034, 0.901, 0.885, 0.988, 0.947};
   std::size_t launches = 0;
   for (const MeasuredCall& call : measured().calls) {
     if (call.kernel != "unfused") continue;

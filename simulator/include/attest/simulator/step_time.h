@@ -73,6 +73,10 @@ double cycles_per_cta(const StepDemand& demand, const KernelPlan& plan, const De
 /// and for the last O to leave.
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 
+/// Until a warp has `lines` lines of different pages, two or more, that it asks for together and that are in DRAM, L2's
+/// part included: the slowest of them is the last (`first_use` in docs/results/h200-sm.md).
+double cycles_from_dram(int lines, const DeviceSpec& device);
+
 /// Bytes that L2 delivers to one SM in a clock when all ask for as much.
 double l2_bytes_per_clock(const DeviceSpec& device);
 

@@ -92,9 +92,9 @@ constexpr Figure figures[] = {
     {"smem_bytes_per_cta", "B", "launch__shared_mem_per_block", longest, "the plan's layout",
      [](const R& r) -> Value { return r.smem_bytes_per_cta; }, nullptr},
     {"occupancy_percent", "%", "sm__warps_active.avg.pct_of_peak_sustained_active", longest,
-     "occupancy: slots all in use, so without the end of the last wave",
+     "occupancy, schedule: an SM's CTAs while it has any",
      [](const R& r) -> Value {
-       return 100.0 * r.ctas_per_sm * r.plan.warps() / static_cast<double>(r.device.max_warps_per_sm);
+       return 100.0 * r.walk.resident_ctas * r.plan.warps() / static_cast<double>(r.device.max_warps_per_sm);
      },
      nullptr},
     {"cycles", "", "sm__cycles_elapsed.max", total, time, [](const R& r) -> Value { return r.cycles; },
@@ -152,8 +152,10 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     report = simulate(call.c, plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device), device,
                       result.plan_name, effort);
     result.bound = report->bound;
-    const UnseenWavefronts unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
-    report->smem_wavefronts -= unseen.all, report->smem_wavefronts_ideal -= unseen.ideal;
+    if (!plan_of_kernel(call.kernel).empty()) {
+      const UnseenWavefronts unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
+      report->smem_wavefronts -= unseen.all, report->smem_wavefronts_ideal -= unseen.ideal;
+    }
   }
   for (const Figure& f : figures) {
     ComparedFigure& figure = result.figures.emplace_back();

@@ -187,6 +187,7 @@ UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr || copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0)) return unseen;
   const Counts counts = count_case(c, plan);
+  if (counts.key_tiles == 0) return unseen;
   const double tiles = static_cast<double>(counts.key_tiles), masked = static_cast<double>(counts.masked_key_tiles);
   const KeyRuns runs = count_key_runs(c, plan);
   const auto walks = static_cast<double>(runs.masked_first + runs.whole_first);

@@ -112,8 +112,10 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     const std::vector<std::string> cells = csv_cells(line);
     if (names.empty()) {
       if (!line.starts_with("mechanism,kernel,case,launch,function,")) refuse(line.substr(0, 40), "is no header");
-      for (auto name = cells.begin(); name != cells.end(); ++name)
+      for (auto name = cells.begin(); name != cells.end(); ++name) {
+        if (!is_printable(*name)) throw InvalidInput(file, fmt::format("line {}: a column", at), must_be_printable);
         if (std::find(cells.begin(), name, *name) != name) refuse(*name, "is a column already");
+      }
       names = cells;
       return;
     }

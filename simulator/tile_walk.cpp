@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "address.h"
@@ -73,6 +74,7 @@ class Walk {
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   double dram_busy_until_ = 0;
+  std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
   Traffic::Count began_together_;                // until the first CTA ended: they began together
@@ -171,6 +173,7 @@ void Walk::simulate() {
   slots_.resize(static_cast<std::size_t>(schedule_.slots()));
   follow();
   std::vector<int> active(static_cast<std::size_t>(sms), 0);
+  sm_ends_.assign(static_cast<std::size_t>(sms), 0);
   EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
   const double in_flight = static_cast<double>(slots_.size() * static_cast<std::size_t>(plan_.cluster)) *
@@ -257,6 +260,8 @@ void Walk::simulate() {
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
     if (leaves) {
       busy_ += now + cycles;
+      double& sm_end = sm_ends_[static_cast<std::size_t>(slot.sm)];
+      sm_end = std::max(sm_end, now + cycles);
       events.remove(index);
     } else {
       events.set(index, now + cycles);
@@ -334,6 +339,8 @@ TileWalk Walk::result() const {
   r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
   r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +
                       grid_.unfilled_bytes() * std::min(1.0, r.dram_write_bytes / grid_.output_bytes());
+  const double sms_busy = std::accumulate(sm_ends_.begin(), sm_ends_.end(), 0.0);
+  r.resident_ctas = sms_busy == 0 ? 0 : busy_ / sms_busy;
   r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);
   // what is not simulated goes at the rate at which all slots were full
   const auto left = static_cast<double>(grid_.key_tiles - n.key_tiles);

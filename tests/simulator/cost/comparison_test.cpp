@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
@@ -133,6 +134,16 @@ TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
   EXPECT_THAT(table, testing::ContainsRegex("sm__cycles_elapsed.max +0.00 +0.00"));
   two.launches.push_back(two.launches[0]);
   EXPECT_THAT(agreement_table({one}, {other, two}), HasSubstr("of 0 calls"));
+}
+
+TEST(Comparison, ACallWithoutKeysHasNumbers) {
+  MeasuredCall call;
+  call.kernel = "sm80";
+  call.c.problem = {1, 4, 4, 1, 0, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  const Comparison none = compare(call, load_device("h200"), nullptr);
+  ASSERT_EQ(none.unpredicted, "");
+  for (const ComparedFigure& figure : none.figures)
+    EXPECT_TRUE(std::isfinite(figure.predicted.value_or(0))) << figure.name;
 }
 
 }  // namespace

@@ -270,6 +270,21 @@ TEST(TileWalk, WhatIsReadPassesL2AlsoWhereNoneOfItIsSimulated) {
   EXPECT_GE(w.l2_read_bytes, w.dram_read_bytes);
 }
 
+// 132 SMs have room for two CTAs each: 66 CTAs are one on each of 66 SMs, 264 two on each, and of 396 the last 132 have
+// theirs for themselves, 7000 cycles behind 10,000 of two.
+TEST(TileWalk, AnSmsCtasAreThoseOfTheTimeInWhichItHasAny) {
+  const DeviceSpec device = load_device("h200");
+  const auto resident = [&](std::int64_t ctas) {
+    const Case c = case_of(1, ctas, ctas, 128, 64);
+    TileWalkOptions options = times();
+    options.noise = 0;
+    return walk_tiles(c, plan_for(c), device, 2, options).resident_ctas;
+  };
+  EXPECT_NEAR(resident(66), 1, 1e-9);
+  EXPECT_NEAR(resident(264), 2, 0.05);
+  EXPECT_NEAR(resident(396), (2 * 10000 + 7000) / 17000.0, 0.03);
+}
+
 TEST(TileWalk, NothingIsBusyWhereNothingTakesTime) {
   Case c = case_of(1, 1, 1, 64, 64);
   c.problem.seqlen_k = 0;

@@ -72,6 +72,7 @@ struct TileWalk {
   double l2_crossing_bytes = 0;     // between L2's partitions, read and written
   double cycles = 0;                // from the first CTA's start to the last one's end
   double busy_fraction = 0;         // CTA slots in use, over that time
+  double resident_ctas = 0;         // of an SM, on average while it has any
   std::int64_t ctas = 0, ctas_with_rows = 0, key_tiles = 0;
   std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated

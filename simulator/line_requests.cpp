@@ -49,9 +49,10 @@ double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows
   // what goes through registers is waited for, before other parts of its lines are asked for
   if (!boxes && (!cp_async || plan.copy_bytes(x) < 4)) return 1;
   const bool through_l1 = cp_async && plan.copy_bytes(x) < 16;  // which asks for a line once
+  // what a wavefront of cp.async moves goes to one line of shared memory (copy_cost())
   const std::int64_t panel = boxes        ? std::int64_t{plan.panel_layout(x).panel_chunks()} * 16
                              : through_l1 ? rows.row_bytes
-                                          : std::int64_t{plan.copy_lanes(x)} * plan.copy_bytes(x);
+                                          : std::min(line, std::int64_t{plan.copy_lanes(x)} * plan.copy_bytes(x));
   constexpr std::int64_t period = line / 2;  // of starts that are multiples of two bytes
   double merging = 0, asked = 0;             // bytes
   for (std::int64_t head = 0; head < std::min(heads, period); ++head)

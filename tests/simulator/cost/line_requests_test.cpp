@@ -101,13 +101,13 @@ TEST(LineRequests, GapsLeaveSectorsOfOInPart) {
 
 // Beside the same headdim's rows that begin with lines: what merges of the one over what merges of the other.
 TEST(LineRequests, AlignmentDecidesHowMuchMerges) {
-  // What the model has less, or more, than was counted, by headdim, keys and offset. Lines in which panels of one row
-  // meet merge less than others: of 128 columns off their lines most lines are such. Why is not known.
+  // What the model has less, or more, than was counted, by headdim, keys and offset. Lines that go to two lines of
+  // shared memory merge less than half as often: of 128 columns off their lines all are such. Why is not known.
   const std::map<std::string, double> reached = {
       {"32,256,0", 0.01},   {"32,2048,0", -0.23},  {"64,256,8", -0.07},  {"64,2048,8", -0.10},
       {"64,256,16", 0.02},  {"64,2048,16", -0.06}, {"64,256,32", 0.02},  {"64,2048,32", -0.06},
-      {"64,256,48", -0.01}, {"64,2048,48", -0.06}, {"128,256,16", 0.48}, {"128,2048,16", 0.44},
-      {"128,256,32", 0.47}, {"128,2048,32", 0.43}, {"160,256,0", 0.15},  {"160,2048,0", 0.18}};
+      {"64,256,48", -0.01}, {"64,2048,48", -0.06}, {"128,256,16", 0.23}, {"128,2048,16", 0.19},
+      {"128,256,32", 0.22}, {"128,2048,32", 0.18}, {"160,256,0", 0.15},  {"160,2048,0", 0.18}};
   std::map<std::string, double> aligned;
   int rows = 0;
   for (const bool reference : {true, false})

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "attest/plan/catalog.h"
+#include "attest/simulator/case_counts.h"
 #include "attest/simulator/report.h"
 
 namespace attest {
@@ -162,6 +164,11 @@ TEST(CompiledRegisters, CountersDoNotSeeCopiesUnderP0) {
   EXPECT_DOUBLE_EQ(unseen(decode).ideal, 4 * 2 * (tiles - seen_in_full) * 64 * 256 / 128 * 30 / 32);
   decode.layout.page_size = 256;
   EXPECT_EQ(unseen(decode).all, 0);
+
+  // Narrow ones are a function's, none of whose are under P0.
+  Case narrow = d128();
+  narrow.problem.headdim = narrow.problem.headdim_v = 100;
+  EXPECT_EQ(count_case(narrow, plan_on("h200", "attest", narrow)).copied_wavefronts, (std::array<std::int64_t, 4>{}));
 }
 
 }  // namespace

@@ -10,6 +10,10 @@ namespace {
 constexpr std::int64_t line = LineSampler::line_bytes, sector = LineSampler::sector_bytes;
 constexpr double of_parted_line = 0.5;  // alignment: 0.3 to 0.6
 
+std::int64_t box_row_bytes(const KernelPlan& plan, Operand x) {
+  return std::int64_t{plan.panel_layout(x).panel_chunks()} * 16;
+}
+
 /// Of the bytes [begin, end), copied in panels of so many, those that merge as they may; `gap` bytes lie between them
 /// and their neighbours'.
 double merging_bytes(std::int64_t begin, std::int64_t end, std::int64_t panel, std::int64_t gap) {
@@ -28,7 +32,7 @@ double merging_bytes(std::int64_t begin, std::int64_t end, std::int64_t panel, s
 }  // namespace
 
 bool boxes_are_lines(const KernelPlan& plan, Operand x) {
-  return plan.copy_kind == CopyKind::tma && plan.panel_layout(x).panel_chunks() * 16 == line;
+  return plan.copy_kind == CopyKind::tma && box_row_bytes(plan, x) == line;
 }
 
 double asked_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
@@ -50,7 +54,7 @@ double merging_part(const KernelPlan& plan, Operand x, const TensorAddress& rows
   if (!boxes && (!cp_async || plan.copy_bytes(x) < 4)) return 1;
   const bool through_l1 = cp_async && plan.copy_bytes(x) < 16;  // which asks for a line once
   // what a wavefront of cp.async moves goes to one line of shared memory (copy_cost())
-  const std::int64_t panel = boxes        ? std::int64_t{plan.panel_layout(x).panel_chunks()} * 16
+  const std::int64_t panel = boxes        ? box_row_bytes(plan, x)
                              : through_l1 ? rows.row_bytes
                                           : std::min(line, std::int64_t{plan.copy_lanes(x)} * plan.copy_bytes(x));
   constexpr std::int64_t period = line / 2;  // of starts that are multiples of two bytes

@@ -44,7 +44,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;
-  return fmt::format("'{}{}'", escaped(text.substr(0, longest)), text.size() > longest ? "..." : "");
+  return fmt::format("'{}'", escaped(shortened(text, longest)));
 }
 
 std::int64_t parse_integer(std::string_view field, std::string_view text, std::int64_t low, std::int64_t high) {

@@ -40,4 +40,10 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;  // within a character
+  return std::string(text.substr(0, most)) + "...";
+}
+
 }  // namespace attest

@@ -32,5 +32,12 @@ TEST(Text, ErrorsAreOneLine) {
   EXPECT_EQ(error.field(), "fie\\x0ald");
 }
 
+TEST(Text, IsShortenedBetweenCharacters) {
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("abcd", 3), "abc...");
+  EXPECT_EQ(shortened("a\xc3\xa9\xc3\xa9", 4), "a\xc3\xa9...");
+  EXPECT_EQ(shortened("\xf0\x9f\x98\x80", 3), "...");
+}
+
 }  // namespace
 }  // namespace attest

@@ -15,7 +15,7 @@ chmod +x nvidia-smi
 PATH=$PWD:$PATH "$source/resources.sh" > gpus.json
 python3 -c 'import json; assert [g["id"] for g in json.load(open("gpus.json"))["local"][0]["gpus"]] == ["3", "5"]'
 
-cmake -S "$source" -B nights -DATTEST="$attest" -DSHARDS=2 -DTIME=2s -DSEED=7 \
+cmake -G Ninja -S "$source" -B nights -DATTEST="$attest" -DSHARDS=2 -DTIME=2s -DSEED=7 \
   -DFLAGS='--kernel;cpu;--threads;1' > /dev/null
 ctest --test-dir nights --resource-spec-file "$PWD/gpus.json" -j 2 -V > ctest.log || { cat ctest.log; exit 1; }
 grep -q '3/3 Test .*merge .*Passed' ctest.log || { cat ctest.log; exit 1; }

@@ -12,8 +12,13 @@
 namespace attest {
 namespace {
 
+/// A prediction, and what of its wavefronts the counters of the call leave out.
+struct Predicted : SimulationReport {
+  UnseenWavefronts unseen;
+};
+
 using Call = MeasuredCall;
-using R = SimulationReport;
+using R = Predicted;
 using Value = std::optional<double>;
 
 Value scaled(Value x, double factor) { return x ? std::make_optional(*x * factor) : std::nullopt; }
@@ -72,9 +77,9 @@ constexpr Figure figures[] = {
     {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, traffic,
      [](const R& r) -> Value { return r.l2_crossing_bytes; }, nullptr},
     {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, seen,
-     [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
+     [](const R& r) -> Value { return r.smem_wavefronts - r.unseen.all; }, nullptr},
     {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, seen,
-     [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
+     [](const R& r) -> Value { return r.smem_wavefronts_ideal - r.unseen.ideal; }, nullptr},
     {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,
      [](const R& r) -> Value { return r.spill_store_bytes / 128; }, nullptr},
     {"spill_store_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", sectors, spill,
@@ -135,7 +140,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
-  std::optional<SimulationReport> report;
+  std::optional<Predicted> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
@@ -149,13 +154,11 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     effort.warm = warm;
     effort.dirty_bytes_at_start = call.dirty_bytes_before();
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
-    report = simulate(call.c, plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device), device,
-                      result.plan_name, effort);
+    const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
+    report.emplace(Predicted{simulate(call.c, described, device, result.plan_name, effort), {}});
     result.bound = report->bound;
-    if (!plan_of_kernel(call.kernel).empty()) {
-      const UnseenWavefronts unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
-      report->smem_wavefronts -= unseen.all, report->smem_wavefronts_ideal -= unseen.ideal;
-    }
+    if (!plan_of_kernel(call.kernel).empty())
+      report->unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
   }
   for (const Figure& f : figures) {
     ComparedFigure& figure = result.figures.emplace_back();

@@ -98,6 +98,22 @@ TEST(Comparison, APlanOfSomebodyElsesKernelPredictsIt) {
   EXPECT_THAT(compare(call, h200, &plan).unpredicted, HasSubstr("backward"));
 }
 
+// At headdim 192 our kernel copies whole tiles of V under P0, a wavefront for each 128 bytes.
+TEST(Comparison, WavefrontsAreThoseThatTheCountersOfOurKernelsSee) {
+  const DeviceSpec h200 = load_device("h200");
+  MeasuredCall call = counted("a", 8, 1);
+  call.c.problem.headdim = call.c.problem.headdim_v = 192;
+  const Comparison ours = compare(call, h200, nullptr);
+  const DescribedPlan plan{"attest", plan_named("attest", call.c, h200)};
+  call.kernel = "theirs";
+  const Comparison theirs = compare(call, h200, &plan);
+  const Problem& p = call.c.problem;
+  const double q_tiles = std::ceil(static_cast<double>(p.seqlen_q) / plan.plan.tile_m),
+               of_v = static_cast<double>(p.batch * p.nheads * p.seqlen_k) * 192 * 2 / 128;
+  for (const char* name : {"smem_wavefronts", "smem_wavefronts_ideal"})
+    EXPECT_EQ(*figure(theirs, name).predicted - *figure(ours, name).predicted, q_tiles * of_v) << name;
+}
+
 TEST(Comparison, TheUnfusedPathHasItsOwnModel) {
   MeasuredCall call = counted("a", 8, 1);
   call.kernel = "unfused";

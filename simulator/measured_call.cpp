@@ -10,6 +10,7 @@
 #include "attest/problem/error.h"
 #include "attest/problem/text.h"
 #include "attest/simulator/tile_walk.h"
+#include "attest/simulator/unfused.h"
 #include "csv.h"
 
 namespace attest {
@@ -39,6 +40,12 @@ std::string via_of(const std::vector<std::string>& comments) {
     for (const char* profiler : {"cupti", "ncu"})
       if (comment.find(std::string("through ") + profiler) != std::string::npos) return profiler;
   return {};
+}
+
+/// How many launches make the call, of attest's own kernels; of others at least.
+std::size_t launches_of(const MeasuredCall& call) {
+  if (call.kernel == "unfused") return UnfusedCost::kernels;
+  return call.kernel.starts_with("sm80") && call.c.num_splits > 1 ? 2 : 1;  // forward and combine
 }
 
 }  // namespace
@@ -98,6 +105,15 @@ std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   MeasuredFile result;
   std::vector<std::string> names;
+  std::size_t last = 0;  // line of a launch
+  const auto refuse_unfinished = [&] {
+    if (result.calls.empty()) return;
+    const MeasuredCall& call = result.calls.back();
+    if (const std::size_t wanted = launches_of(call), found = call.launches.size(); found < wanted)
+      throw InvalidInput(file, fmt::format("line {}: launch '{}'", last, found - 1),
+                         fmt::format("ends a call of {} that makes {} launches (num_splits = {}); launch {} is missing",
+                                     call.kernel, wanted, call.c.num_splits, found));
+  };
   each_line(text, [&](std::string_view line, std::size_t at) {
     const auto refuse = [&](std::string_view value, std::string_view why) {
       throw InvalidInput(file, fmt::format("line {}: '{}'", at, value), why);
@@ -126,6 +142,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     const auto launch = number(cells[3]);
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {
+      refuse_unfinished();
       MeasuredCall& call = result.calls.emplace_back();
       call.mechanism = cells[0], call.kernel = cells[1], call.via = via_of(result.comments);
       try {
@@ -137,6 +154,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (result.calls.empty() || static_cast<double>(result.calls.back().launches.size()) != *launch)
       refuse(cells[3], "does not follow the launch before it");
     MeasuredLaunch& read = result.calls.back().launches.emplace_back();
+    last = at;
     read.function = cells[4];
     for (std::size_t i = words; i < cells.size(); ++i) {
       if (cells[i].empty()) continue;
@@ -147,6 +165,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       read.counters[names[i]] = *value;
     }
   });
+  refuse_unfinished();
   return result;
 }
 

@@ -1,6 +1,7 @@
 // Counters as files keep them: our CSV there and back, and what ncu leaves.
 #include "attest/simulator/measured_call.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ std::string message_of(const std::string& text) {
 
 TEST(MeasuredCall, CsvComesBackAsItWas) {
   MeasuredCall other = two_launches();
-  other.kernel = "unfused";
+  other.kernel = "./libmine.so";
   other.c.problem.batch = 3;
   other.launches.resize(1);
   other.launches[0].counters.erase("dram__bytes_read.sum");
@@ -128,7 +129,14 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of("# \x1b[31m\n" + head), "panel.csv: line 1: a comment must be UTF-8 without control characters");
 }
 
-// Wherever it is cut, even inside its last number.
+std::string csv_lines(const std::vector<MeasuredCall>& calls, std::size_t lines) {
+  const std::string whole = to_csv(calls, {"of a test"});
+  std::size_t end = 0;
+  for (; lines > 0; --lines) end = whole.find('\n', end) + 1;
+  return whole.substr(0, end);
+}
+
+// Wherever it is cut, even inside its last number; what is whole behind the header has whole calls.
 TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
   const std::string whole = to_csv({two_launches()}, {"of a test"});
   ASSERT_EQ(message_of(whole), "");
@@ -136,6 +144,25 @@ TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
     if (whole[bytes - 1] == '\n') continue;
     EXPECT_THAT(message_of(whole.substr(0, bytes)), HasSubstr("has no newline behind it; the file is cut off"));
   }
+  const std::string missing =
+      "panel.csv: line 3: launch '0' ends a call of sm80 that makes 2 launches (num_splits = 4); "
+      "launch 1 is missing";
+  EXPECT_EQ(message_of(csv_lines({two_launches()}, 3)), missing);
+  EXPECT_EQ(message_of(csv_lines({two_launches()}, 3) + "# a comment\n\n"), missing);
+  MeasuredCall alone = two_launches();
+  alone.launches.pop_back();
+  EXPECT_EQ(message_of(to_csv({alone, two_launches()}, {"of a test"})), missing);
+  alone.c.num_splits = 1;
+  EXPECT_EQ(message_of(to_csv({alone, two_launches()}, {"of a test"})), "");
+  MeasuredCall unfused = alone;
+  unfused.kernel = "unfused";
+  unfused.launches = {3, unfused.launches[0]};
+  EXPECT_EQ(message_of(csv_lines({unfused}, 5)), "");
+  for (const std::size_t kept : {1, 2})
+    EXPECT_EQ(message_of(csv_lines({unfused}, 2 + kept)),
+              fmt::format("panel.csv: line {}: launch '{}' ends a call of unfused that makes 3 launches (num_splits = "
+                          "1); launch {} is missing",
+                          2 + kept, kept - 1, kept));
   EXPECT_THAT(message_of(whole.substr(0, whole.size() - 2)), testing::StartsWith("panel.csv: line 4: '"));
 }
 

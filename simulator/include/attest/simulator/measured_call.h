@@ -42,7 +42,7 @@ struct MeasuredFile {
   std::vector<MeasuredCall> calls;
 };
 /// Reads what to_csv() wrote; who read the counters is the profiler that a comment names behind "through ". Throws
-/// InvalidInput naming `file` and the line.
+/// InvalidInput naming `file` and the line, of a call too that lacks launches which its kernel makes.
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
 
 /// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those

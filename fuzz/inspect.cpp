@@ -9,6 +9,7 @@
 
 #include "attest/fuzz/campaign.h"
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 #include "single_session.h"
 
 namespace attest {
@@ -204,9 +205,9 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
 }
 
 std::string to_text(const Inspection& inspection) {
-  std::string text = fmt::format("kernel {}\n", inspection.kernel);
+  std::string text = fmt::format("kernel {}\n", escaped(inspection.kernel));
   for (const auto& [name, result, detail] : inspection.steps)
-    text += fmt::format("  {:<22} {:<8} {}\n", name, word_of(result), detail);
+    text += fmt::format("  {:<22} {:<8} {}\n", name, word_of(result), escaped(detail));
   return text;
 }
 

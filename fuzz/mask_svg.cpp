@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "attest/fuzz/mask_report.h"
+#include "attest/fuzz/xml.h"
 #include "mask_pair.h"
 #include "mask_picture.h"
 
@@ -11,29 +12,6 @@ namespace attest {
 namespace {
 
 constexpr double left_margin = 66, gap = 92, right_margin = 34, least_page = 860;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 // Lines of at most `width` characters, broken at spaces where there are any.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
@@ -57,7 +35,7 @@ std::int64_t tick_distance(std::int64_t length, double most) {
 }
 
 std::string text_at(double x, double y, std::string_view style, std::string_view text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, style, escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, style, xml_escaped(text));
 }
 
 // Faint lines every `grid`, or every so many times `grid` that they stay apart.

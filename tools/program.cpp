@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/fuzz/worker.h"
@@ -32,9 +33,7 @@ Examples:
 )";
 
 // One line, whatever came in from file names, JSON and libraries.
-int fail(ExitCode code, std::string message) {
-  std::replace_if(
-      message.begin(), message.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+int fail(ExitCode code, std::string_view message) {
   const std::string line = "attest: " + escaped(message) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);  // not fmt::print, which throws where stderr is closed
   return code;

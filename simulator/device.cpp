@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
 #include <variant>
 
@@ -32,7 +33,7 @@ constexpr Field fields[] = {
     {"num_sms", &DeviceSpec::num_sms, 1, 4096},
     {"gpc_sides", &DeviceSpec::gpc_sides, 0, 1},
     {"gpc_clocks", &DeviceSpec::gpc_clocks, 0.5, 2},
-    {"gpc_clock_spread_mma_sync", &DeviceSpec::gpc_clock_spread_mma_sync, 0, 1.5},
+    {"gpc_clock_spread_mma_sync_over_wgmma", &DeviceSpec::gpc_clock_spread_mma_sync_over_wgmma, 0, 1.5},
     {"sm_clock_hz", &DeviceSpec::sm_clock_hz, 1e6, 1e11},
     {"warp_schedulers_per_sm", &DeviceSpec::warp_schedulers_per_sm, 1, 16},
     {"registers_per_sm", &DeviceSpec::registers_per_sm, 1024, 1 << 24},
@@ -124,6 +125,10 @@ void read_field(const JsonReader& reader, const JsonReader::Json& json, const Fi
       {std::string(field.name), reader.text(entry, key, fmt::format("{}.{}", field.name, key)), estimated});
 }
 
+double mean_of(const std::vector<double>& list) {
+  return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+}
+
 void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.smem_bytes_per_cta_max > d.smem_bytes_per_sm)
     reader.refuse("smem_bytes_per_cta_max", std::to_string(d.smem_bytes_per_cta_max),
@@ -146,6 +151,10 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.gpc_clocks.size() != d.gpc_sides.size())
     reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()),
                   fmt::format("must be as many as gpc_sides, {}", d.gpcs()));
+  constexpr double of_four_digits = 1e-4;
+  if (const double mean = mean_of(d.gpc_clocks); std::abs(mean - 1) > of_four_digits)
+    reader.refuse("gpc_clocks", fmt::format("an average of {:.6g}", mean),
+                  fmt::format("must be 1, within {}", of_four_digits));
   for (const double side : d.gpc_sides) {
     if (side >= static_cast<double>(d.l2_partitions))
       reader.refuse("gpc_sides", fmt::format("{}", side),
@@ -283,6 +292,10 @@ std::optional<DeviceSpec> device_scaled(const DeviceSpec& device, std::string_vi
         if constexpr (std::is_same_v<decltype(member), std::vector<double> DeviceSpec::*>) {
           const bool whole = std::all_of(value.begin(), value.end(), [](double x) { return x == std::floor(x); });
           for (std::size_t i = 1; i < value.size(); i += 2) value[i] = scaled(value[i], whole);
+          if (f->member == DeviceMember(&DeviceSpec::gpc_clocks)) {  // over their mean
+            const double mean = mean_of(value);
+            for (double& clock : value) clock /= mean;
+          }
         } else {
           using Number = std::remove_reference_t<decltype(value)>;
           value = static_cast<Number>(scaled(static_cast<double>(value), std::is_integral_v<Number>));

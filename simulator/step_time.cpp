@@ -246,7 +246,7 @@ double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device) {
 
 std::vector<double> gpc_clocks(const KernelPlan& plan, const DeviceSpec& device) {
   std::vector<double> clocks = device.gpc_clocks;
-  const double spread = plan.matrix_kind == MatrixKind::wgmma ? 1 : device.gpc_clock_spread_mma_sync;
+  const double spread = plan.matrix_kind == MatrixKind::wgmma ? 1 : device.gpc_clock_spread_mma_sync_over_wgmma;
   for (double& clock : clocks) clock = 1 + spread * (clock - 1);
   return clocks;
 }

@@ -172,6 +172,8 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "must be below l2_partitions = 1");
   expect_refused(with(gpu, "gpc_sides", Json({0, 1, 0, 1, 0, 1, 0, 0.5})), "gpc_sides", "0.5", "must be whole numbers");
   expect_refused(with(gpu, "gpc_clocks", Json({1, 1})), "gpc_clocks", "2 GPCs", "must be as many as gpc_sides, 8");
+  expect_refused(with(gpu, "gpc_clocks", Json({1, 1, 1, 1, 1, 1, 1, 1.08})), "gpc_clocks", "an average of 1.01",
+                 "must be 1, within 0.0001");
   expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");
   expect_refused(with(gpu, "register_allocation_unit", 32768), "register_allocation_unit", "32768", "16384");
 }
@@ -190,7 +192,9 @@ TEST(Device, ScaledStaysWithinWhatItsFieldCanBe) {
   EXPECT_EQ(device_scaled(h100, "sm_clock_hz", 2)->sm_clock_hz, 2 * h100.sm_clock_hz);
   EXPECT_EQ(device_scaled(h100, "l2_dirty_ways", 0.5)->l2_dirty_ways, 3);  // of 7
   EXPECT_EQ(device_scaled(h100, "dram_efficiency", 2)->dram_efficiency, 1);
-  EXPECT_EQ(device_scaled(h100, "gpc_clocks", 2)->gpc_clocks, (std::vector<double>{1, 2, 1, 2, 1, 2, 1, 2}));
+  const double slow = 1 / 1.5, fast = 2 / 1.5;  // twice the others, and over their mean
+  EXPECT_EQ(device_scaled(h100, "gpc_clocks", 2)->gpc_clocks,
+            (std::vector<double>{slow, fast, slow, fast, slow, fast, slow, fast}));
   EXPECT_EQ(device_scaled(h100, "gpc_sides", 0.5)->gpc_sides, (std::vector<double>{0, 0, 1, 0, 0, 0, 0, 0}));
   EXPECT_FALSE(device_scaled(h100, "gpc_sides", 2));                              // there is no third side
   EXPECT_FALSE(device_scaled(load_device("a100"), "wgmma_latency_cycles", 0.5));  // 0

@@ -93,7 +93,7 @@ TEST(TileWalk, TheSlowestClockOfTheGpcsEndsLast) {
   options.noise = 0;
   const Case c = case_of(132, 1, 1, 128, 64);
   device.gpc_clocks = {1.01, 1, 1, 1.02, 1, 0.97, 1, 1};
-  device.gpc_clock_spread_mma_sync = 0.5;
+  device.gpc_clock_spread_mma_sync_over_wgmma = 0.5;
   KernelPlan plan = plan_for(c);
   EXPECT_DOUBLE_EQ(walk_tiles(c, plan, device, 1, options).cycles, 7000 / 0.985);
   plan.matrix_kind = MatrixKind::wgmma;

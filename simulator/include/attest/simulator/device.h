@@ -34,9 +34,10 @@ struct DeviceSpec {
   std::int64_t compute_capability = 0;  // 10 * major + minor; 0: not a CUDA device
   std::int64_t num_sms = 0;
   // GPCs, clusters of SMs whose requests merge on the way to L2, in the order in which a grid fills them: the L2
-  // partition on whose side each lies, a whole number, and its clock over the mean of all under wgmma
+  // partition on whose side each lies, a whole number, and its clock over the mean of all under wgmma; and how far
+  // clocks lie from their mean under mma.sync, over how far they do there
   std::vector<double> gpc_sides, gpc_clocks;
-  double gpc_clock_spread_mma_sync = 0;  // how far clocks lie from their mean under mma.sync, of how far they do there
+  double gpc_clock_spread_mma_sync_over_wgmma = 0;
   double sm_clock_hz = 0;
   std::int64_t warp_schedulers_per_sm = 0;
   std::int64_t registers_per_sm = 0;
@@ -136,8 +137,8 @@ DeviceSpec device_with(const DeviceSpec& device, std::string_view field, const n
                        std::string_view whence);
 
 /// The device with one field times `factor`, within the field's limits; whole numbers are rounded down, and of a list
-/// every second entry moves, for entries that an estimate has alike differ. None where that is the same device. Throws
-/// InvalidInput where other fields refuse the value.
+/// every second entry moves, for entries that an estimate has alike differ (clocks then over their mean). None where
+/// that is the same device. Throws InvalidInput where other fields refuse the value.
 std::optional<DeviceSpec> device_scaled(const DeviceSpec& device, std::string_view field, double factor);
 
 /// Takes a field's value, but not where it comes from, as `from` has it.

@@ -39,6 +39,14 @@ def operation(text: str) -> str:
     return re.sub(r"^@!?U?P\w+\s+", "", text).split()[0].split(".")[0]
 
 
+def arch_of(lines: list[str]) -> int:
+    """The one compute capability that a listing has code for, without its letter."""
+    found = sorted({int(x) for line in lines for x in re.findall(r"^\s*code for sm_(\d+)", line)})
+    if len(found) != 1:
+        raise SystemExit(f"a listing of code for {found or 'nothing'} is not one of one architecture: -arch sm_NN")
+    return found[0]
+
+
 def read(lines: list[str]) -> dict[str, list[Instruction]]:
     kernels: dict[str, list[Instruction]] = {}
     code: list[Instruction] = []

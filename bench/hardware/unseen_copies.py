@@ -6,7 +6,8 @@ see them (docs/results/h200-banks.md), off their machine code.
 
 One line a kernel, loop over key tiles and operand: the copies of 16 bytes that a thread makes in a turn, and how many
 of them are not seen. With one slot a turn copies its V before its first product and the next K behind it, with two the
-next K and V before, alike. Loops in which all are seen are left out.
+next K and V before, alike. Loops in which all are seen are left out. `arch` is the listing's own; one that has code for
+none or for several is refused.
 """
 
 import re
@@ -27,8 +28,10 @@ def unseen_of(kernel: kernel_paths.Kernel, loop: tuple[int, int]) -> dict[str, t
 
 
 def main() -> int:
+    lines = sys.stdin.readlines()
+    arch = copy_paths.arch_of(lines)
     print("arch,tile,kind,plan,loop,operand,copies,unseen")
-    for name, code in copy_paths.read(sys.stdin.readlines()).items():
+    for name, code in copy_paths.read(lines).items():
         bf16 = re.search(r"forward_kernel.*DtypeE1E.*Sm80TileE(\d)E.*Sm80KindE(\d)E", name)
         if not bf16:
             continue
@@ -36,7 +39,7 @@ def main() -> int:
         for loop, place in (("masked", kernel.masked), ("whole", kernel.whole)):
             for operand, (copies, unseen) in unseen_of(kernel, place).items():
                 if unseen > 0:
-                    print(90, *bf16.groups(), "attest", loop, operand, copies, unseen, sep=",")
+                    print(arch, *bf16.groups(), "attest", loop, operand, copies, unseen, sep=",")
     return 0
 
 

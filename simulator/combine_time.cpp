@@ -67,12 +67,11 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
   const double together = ctas_that_fit(device);
   const double issue = executed(&CombineCode::instructions) * combine_rows /
                        static_cast<double>(device.warp_schedulers_per_sm);  // of a CTA
-  const double one_each = device.cta_start_cycles * std::min(work.ctas, sms);
-  const double starts = std::max(device.cta_start_cycles * work.ctas, one_each + (of_sm - 1) * issue);
+  const double starts = device.cta_start_cycles * (work.ctas - sms);        // of all but one an SM
   const double waves = std::ceil(of_sm / together);
   const double moved = work.bytes / (l2_bytes_per_clock(device) * sms);
-  const double launch = std::max(0.0, device.kernel_launch_cycles - device.cta_start_cycles * sms);
-  return launch + std::max({starts + alone, one_each + waves * alone, moved});
+  return launch_cycles(work.ctas, device) +
+         std::max({std::max(starts, (of_sm - 1) * issue) + alone, waves * alone, moved});
 }
 
 }  // namespace attest

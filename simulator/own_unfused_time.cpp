@@ -57,7 +57,7 @@ void time_kernel(UnfusedKernel& kernel, double ctas, int ctas_per_sm, const Step
   const double turns = std::floor(of_sm / together), last = of_sm - turns * together;
   const auto turn = [&](double n) { return n == 0 ? 0 : device.cta_launch_cycles + cycles_of(static_cast<int>(n)); };
   const double moved = (kernel.dram_read_bytes + kernel.dram_write_bytes) / dram_bytes_per_clock(device);
-  const double cycles = device.kernel_launch_cycles + std::max(turns * turn(together) + turn(last), moved);
+  const double cycles = launch_cycles(ctas, device) + std::max(turns * turn(together) + turn(last), moved);
   const double of_scheduler = ctas * warps / sms / schedulers;
   finish(kernel,
          {.tensor = d.tensor * of_scheduler,

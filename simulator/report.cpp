@@ -293,9 +293,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const BusyCycles busy = busy_cycles(r, demand);
   const double of_dram = dram_cycles(r.dram_read_bytes, r.dram_write_bytes, device);
   const double l2_cycles = busy.l2_bytes / device.l2_bytes_per_second * device.sm_clock_hz;
-  r.cycles = combine_cycles(combine, device) +
-             (r.walk.ctas == 0 ? 0 : device.kernel_launch_cycles + cycles_around_ctas(plan, device)) +
-             std::max({r.walk.cycles, of_dram, l2_cycles});
+  r.cycles =
+      combine_cycles(combine, device) +
+      (r.walk.ctas == 0 ? 0
+                        : launch_cycles(static_cast<double>(r.walk.ctas), device) + cycles_around_ctas(plan, device)) +
+      std::max({r.walk.cycles, of_dram, l2_cycles});
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(busy, r.cycles, device);
   r.bound = bound_of(r.utilisation);

@@ -198,6 +198,10 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   return std::max(cycles_on_sm(d, plan, device, ctas), ctas * plan.num_warps * d.l2);
 }
 
+double launch_cycles(double ctas, const DeviceSpec& device) {
+  return device.kernel_launch_cycles + device.cta_start_cycles * std::min(ctas, static_cast<double>(device.num_sms));
+}
+
 double cycles_from_dram(int lines, const DeviceSpec& device) {
   return device.dram_latency_cycles + device.dram_second_line_cycles +
          (expected_largest_normal(lines) - expected_largest_normal(2)) * device.dram_deviation_cycles;

@@ -69,9 +69,9 @@ struct Spread {
 /// Heads that share keys.
 double of_key_head(const Problem& p) { return static_cast<double>(p.nheads) / static_cast<double>(p.nheads_k); }
 
-/// Until a kernel's first operands are there.
-double cycles_before(const DeviceSpec& d) {
-  return d.kernel_launch_cycles + d.cta_launch_cycles + d.dram_latency_cycles + d.l2_latency_cycles;
+/// Until the first operands of a kernel of `ctas` are there.
+double cycles_before(double ctas, const DeviceSpec& d) {
+  return launch_cycles(ctas, d) + d.cta_launch_cycles + d.dram_latency_cycles + d.l2_latency_cycles;
 }
 
 }  // namespace
@@ -149,7 +149,8 @@ void time_product(UnfusedKernel& kernel, const ProductGrid& g, const LaneOperati
       {spread.idle * busiest(multiplies), spread.cycles_of(kernel.l2_read_bytes), kernel.dram_read_bytes / of_dram});
   const double storing = std::max(
       {spread.idle * busiest(stores), spread.cycles_of(kernel.result_bytes), kernel.dram_write_bytes / of_dram});
-  finish(kernel, multiplies + stores, g.tiles == 0 ? 0 : cycles_before(device) + multiplying + storing, device);
+  finish(kernel, multiplies + stores, g.tiles == 0 ? 0 : cycles_before(g.tiles, device) + multiplying + storing,
+         device);
 }
 
 void time_softmax(UnfusedKernel& kernel, const Problem& p, const DeviceSpec& device) {
@@ -175,7 +176,7 @@ void time_softmax(UnfusedKernel& kernel, const Problem& p, const DeviceSpec& dev
   const double moved = (kernel.dram_read_bytes + kernel.dram_write_bytes) / dram_bytes_per_clock(device);
   const double rest = std::max({spread.idle * busiest(work), spread.cycles_of(kernel.l2_read_bytes),
                                 spread.cycles_of(kernel.result_bytes), moved, (spread.turns - 1) * turn});
-  finish(kernel, work, pairs == 0 ? 0 : cycles_before(device) + rest, device);
+  finish(kernel, work, pairs == 0 ? 0 : cycles_before(rows, device) + rest, device);
 }
 
 LaneOperations stored_result() { return {.fma = 1, .alu = 0.5, .other = 0.125}; }

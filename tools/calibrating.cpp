@@ -190,17 +190,27 @@ class Calibrator {
     constexpr const char* clock = "sm__cycles_elapsed.max";
     WaitingLaunches work(launches);
     const std::vector<LaunchCounters> counted = CounterReader({clock}).read(work, true);
+    const auto cycles_of = [&](std::size_t i) { return counted.at(i).values.at(clock); };
+    const auto ctas_of_wave = [&](std::size_t i) {
+      return static_cast<double>(launches[i].ctas_an_sm * result_.device.num_sms);
+    };
+    std::vector<double> starts;  // of empty CTAs; of eight waves, less one's
+    for (std::size_t i = 0; i < launches.size(); ++i)
+      if (launches[i].wait_cycles == 0 && launches[i].waves == 8)
+        starts.push_back((cycles_of(i) - cycles_of(i - 9)) / (7 * ctas_of_wave(i)));
+    const double start = median(starts);
+    measured(&DeviceSpec::cta_start_cycles, start, "sm__cycles_elapsed.max of eight waves of empty CTAs, less one's");
     std::vector<double> around, further;  // what waits of 8000 cycles take besides
     for (std::size_t i = 0; i < launches.size(); ++i) {
       const hardware::WaitingLaunch& l = launches[i];
       if (l.wait_cycles != 8000) continue;
-      const double cycles = counted.at(i).values.at(clock);
-      if (l.waves == 1) around.push_back(cycles - 8000);
+      const double cycles = cycles_of(i);
+      if (l.waves == 1) around.push_back(cycles - 8000 - start * ctas_of_wave(i));
       if (l.waves == 8 && l.ctas_an_sm == 2)
-        further.push_back((cycles - counted.at(i - 9).values.at(clock)) / 7 - 8000);  // less one wave's
+        further.push_back((cycles - cycles_of(i - 9)) / 7 - 8000);  // less one wave's
     }
     measured(&DeviceSpec::kernel_launch_cycles, median(around),
-             "sm__cycles_elapsed.max of one wave that waits, less its wait");
+             "sm__cycles_elapsed.max of one wave that waits, less its wait and its CTAs' starts");
     measured(&DeviceSpec::cta_launch_cycles, median(further),
              "what each further wave takes beyond its wait, two CTAs an SM");
   }

@@ -142,18 +142,23 @@ TEST_P(EveryDevice, TakesOurUnfusedKernels) {
   }
 }
 
-// Where launches cost nothing, neither do they give anything back.
+// By as much as they cost, also where as many CTAs start one after the other as 4096 SMs hold.
 TEST_P(EveryDevice, TakesLongerWithLaunches) {
   DeviceSpec device = load_device(GetParam());
   if (device.kind != DeviceKind::gpu) return;
-  const auto r = predicted(all_asked[0], device);
-  ASSERT_TRUE(r);
-  device.kernel_launch_cycles = device.cta_launch_cycles = 0;
-  const auto without = predicted(all_asked[0], device);
-  EXPECT_GT(without->cycles, without->walk.cycles);
-  EXPECT_LT(without->cycles, r->cycles);
-  device.num_sms = 4096;  // whose CTAs start one after the other
-  EXPECT_GT(predicted(all_asked[0], device)->cycles, 0);
+  for (const std::int64_t sms : {device.num_sms, std::int64_t{4096}}) {
+    device.num_sms = sms;
+    const auto r = predicted(all_asked[0], device);
+    ASSERT_TRUE(r);
+    ASSERT_EQ(r->kernels, 2);
+    DeviceSpec free = device;
+    free.kernel_launch_cycles = 0;
+    EXPECT_NEAR(r->cycles - predicted(all_asked[0], free)->cycles, 2 * device.kernel_launch_cycles, 1e-6) << sms;
+    free.cta_start_cycles = 0;
+    const auto without = predicted(all_asked[0], free);
+    EXPECT_GT(without->cycles, without->walk.cycles);  // combine() comes behind
+    EXPECT_GT(predicted(all_asked[0], device)->cycles, without->cycles + 2 * device.kernel_launch_cycles) << sms;
+  }
 }
 
 }  // namespace

@@ -260,6 +260,23 @@ TEST(StepTime, APersistentProducerStartsOnce) {
   EXPECT_EQ(cycles_around_ctas(warps(4), device), 0);
 }
 
+// One wave of CTAs that wait: they start in turn, of which a kernel that works has the first one of each SM.
+TEST(StepTime, KernelsAreLaunchedAndCtasStartAsMeasured) {
+  const DeviceSpec device = load_device("h200");
+  const auto sms = static_cast<double>(device.num_sms);
+  int rows = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/launch.csv")) {
+    if (row.at("waves") != "1" || row.at("wait_cycles") != "8000") continue;
+    const double more = sms * (std::stod(row.at("ctas_an_sm")) - 1);
+    const double predicted = launch_cycles(sms, device) + device.cta_start_cycles * more;
+    EXPECT_NEAR(predicted / (std::stod(row.at("sm__cycles_elapsed.max")) - 8000), 1, 0.06) << more;
+    EXPECT_EQ(launch_cycles(sms + more, device), launch_cycles(sms, device));
+    ++rows;
+  }
+  EXPECT_EQ(rows, 6);
+  EXPECT_NEAR(launch_cycles(sms, device) - launch_cycles(1, device), 131 * device.cta_start_cycles, 1e-9);
+}
+
 /// docs/results/h200-sm/step.csv, overlapped and in turns: cycles of a key tile. `instructions` of the benchmark's
 /// loop that are no arithmetic on scores or O, from its SASS; they are twice those of the kernels that the model knows.
 struct MeasuredStep {

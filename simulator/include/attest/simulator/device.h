@@ -91,9 +91,9 @@ struct DeviceSpec {
   double dram_latency_cycles = 0, dram_second_line_cycles = 0, dram_deviation_cycles = 0;
 
   // ---- launches
-  double kernel_launch_cycles = 0;  // of a kernel, around all that its CTAs do; the starts of one an SM are in it
+  double kernel_launch_cycles = 0;  // of a kernel, around its CTAs' starts and all that they do
   double cta_launch_cycles = 0;     // from a CTA's end to the start of the one that takes its place
-  double cta_start_cycles = 0;      // from the start of one CTA to that of the next, on all SMs
+  double cta_start_cycles = 0;      // from the start of one CTA of a kernel to that of the next, on all SMs
   double argument_line_cycles = 0;  // of the first use of 64 bytes of a kernel's arguments
   double bulk_prologue_cycles = 0;  // from the start of a CTA with a producer to its first copy
 

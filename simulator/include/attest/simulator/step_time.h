@@ -73,6 +73,9 @@ double cycles_per_cta(const StepDemand& demand, const KernelPlan& plan, const De
 /// and for the last O to leave.
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 
+/// Of a kernel of `ctas`, around all that they do, until each SM has one or there are no more: they start in turn.
+double launch_cycles(double ctas, const DeviceSpec& device);
+
 /// Until a warp has `lines` lines of different pages, two or more, that it asks for together and that are in DRAM, L2's
 /// part included: the slowest of them is the last (`first_use` in docs/results/h200-sm.md).
 double cycles_from_dram(int lines, const DeviceSpec& device);

@@ -51,8 +51,7 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
   };
   // What a warp waits for together are rows of 4/3 splits; beyond a hit in L1, for DRAM where one of their lines has
   // left L2.
-  const double in_l2 = device.l2_latency_cycles + device.l2_second_line_cycles;
-  const double in_dram = cycles_from_dram(2, device);
+  const double in_l2 = cycles_from_l2(2, device), in_dram = cycles_from_dram(2, device);
   const auto wait = [&](double lines) {
     const double missed = 1 - std::pow(1 - work.from_dram, lines);
     return in_l2 + missed * (in_dram - in_l2) - device.smem_latency_cycles;

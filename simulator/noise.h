@@ -33,4 +33,14 @@ inline double expected_largest_normal(int n) {
   return sum;
 }
 
+/// Of n exponential variates with a mean of 1, the largest's mean and standard deviation.
+struct LargestExponential {
+  double mean = 0, deviation = 0;
+};
+inline LargestExponential expected_largest_exponential(int n) {
+  double mean = 0, variance = 0;  // of n the first is over after 1 / n, and n - 1 are left as if they had just begun
+  for (int left = n; left > 0; --left) mean += 1.0 / left, variance += 1.0 / left / left;
+  return {mean, std::sqrt(variance)};
+}
+
 }  // namespace attest

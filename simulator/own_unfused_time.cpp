@@ -100,7 +100,8 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
     // what S left in L2 its own kernel finds there; who shares K or V reads it first
     turns.a_in_dram = kernel.dram_read_bytes >= kernel.operand_bytes, turns.b_in_dram = true;
     turns.l2 = turn_from_l2(device), turns.dram = longer_from_dram(turn_rows, device);
-    turns.dram_deviation = device.dram_deviation_cycles, turns.slice_deviation = device.step_deviation_mma_sync;
+    turns.dram_deviation = deviation_from_dram(turn_rows, device),
+    turns.slice_deviation = device.step_deviation_mma_sync;
     const double sums = code.once().waits * turn_from_l2(device);
     double turn = turns.l2, cycles = 0;
     for (int round = 0; round < 4; ++round) {

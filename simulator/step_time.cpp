@@ -202,9 +202,16 @@ double launch_cycles(double ctas, const DeviceSpec& device) {
   return device.kernel_launch_cycles + device.cta_start_cycles * std::min(ctas, static_cast<double>(device.num_sms));
 }
 
+double cycles_from_l2(int lines, const DeviceSpec& device) {
+  return device.l2_latency_cycles + expected_largest_exponential(lines).mean * device.l2_latency_tail_cycles;
+}
+
 double cycles_from_dram(int lines, const DeviceSpec& device) {
-  return device.dram_latency_cycles + device.dram_second_line_cycles +
-         (expected_largest_normal(lines) - expected_largest_normal(2)) * device.dram_deviation_cycles;
+  return device.dram_latency_cycles + expected_largest_exponential(lines).mean * device.dram_latency_tail_cycles;
+}
+
+double deviation_from_dram(int lines, const DeviceSpec& device) {
+  return expected_largest_exponential(lines).deviation * device.dram_latency_tail_cycles;
 }
 
 double l2_bytes_per_clock(const DeviceSpec& device) {

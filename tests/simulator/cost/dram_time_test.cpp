@@ -27,15 +27,32 @@ TEST(DramTime, OfSeveralLinesTheSlowestIsTheLast) {
   int rows = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/first_use.csv")) {
     const int lines = std::stoi(row.at("uses"));
-    if (row.at("what") != "lines in DRAM" || row.at("stride") != "4224" || row.at("ctas") != "32" || lines < 2)
-      continue;
-    EXPECT_NEAR(cycles_from_dram(lines, device) / std::stod(row.at("first")), 1, 0.1) << lines;
+    const bool in_l2 = row.at("what") == "lines in L2";
+    if ((!in_l2 && row.at("what") != "lines in DRAM") || row.at("ctas") != "32") continue;
+    const double ratio = (in_l2 ? cycles_from_l2 : cycles_from_dram)(lines, device) / std::stod(row.at("first"));
+    EXPECT_NEAR(ratio, 1, in_l2 ? 0.1 : 0.03) << row.at("what") << ", " << lines;
     ++rows;
   }
-  EXPECT_EQ(rows, 4 * 3);
+  EXPECT_EQ(rows, 2 * 5 * 3);
   DeviceSpec far = device;  // the way through L2 is a part of it
   far.l2_latency_cycles = far.dram_latency_cycles;
   EXPECT_EQ(cycles_from_dram(8, far), cycles_from_dram(8, device));
+}
+
+// A warp's turn is eight lines of as many rows, or two of two rows.
+TEST(DramTime, OfATurnTooAndSoDoesItVary) {
+  const DeviceSpec device = load_device("h200");
+  int rows = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/waits.csv")) {
+    const int ctas = std::stoi(row.at("ctas")), lines = row.at("row_bytes") == "64" ? 8 : 4;
+    if (row.at("source") != "dram" || row.at("share") != "1" || ctas == 2112) continue;  // more than DRAM gives
+    EXPECT_NEAR(cycles_from_dram(lines, device) / std::stod(row.at("turn")), 1, 0.1) << lines << ", " << ctas;
+    if (ctas == 64) {
+      EXPECT_NEAR(deviation_from_dram(lines, device) / std::stod(row.at("deviation")), 1, 0.12) << lines;
+    }
+    ++rows;
+  }
+  EXPECT_EQ(rows, 6);
 }
 
 // CTAs of one warp, three an SM, are bound by DRAM; the 116 of a second wave by their own steps.

@@ -169,8 +169,8 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // Softmax takes what its instructions say, products a tenth more: loads of shared memory by generic addresses.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.915, 1.033, 0.979, 0.839, 0.942, 0.982,
-                                       0.859, 1.034, 0.901, 0.885, 0.988, 0.947};
+  const std::vector<double> reached = {0.920, 1.033, 0.991, 0.850, 0.942, 0.985,
+                                       0.862, 1.034, 0.912, 0.887, 0.988, 0.961};
   std::size_t launches = 0;
   for (const MeasuredCall& call : measured().calls) {
     if (call.kernel != "unfused") continue;

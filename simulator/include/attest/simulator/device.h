@@ -79,16 +79,15 @@ struct DeviceSpec {
   std::int64_t l2_dirty_ways = 0;        // of a set that stay dirty at most
   double l2_bytes_per_second = 0;        // all SMs together, reads that hit
   double l2_write_bytes_per_second = 0;  // likewise, written
-  // until a warp has a line from the near partition; how much longer it waits for two together, of pages that others
-  // have written
-  double l2_latency_cycles = 0, l2_second_line_cycles = 0;
+  // until a warp has a line from the near partition; and the mean of what it waits beyond that for one of any page,
+  // where others ask too, which is as likely to last long as an exponential variate
+  double l2_latency_cycles = 0, l2_latency_tail_cycles = 0;
   std::int64_t dram_bytes = 0;
   double dram_bytes_per_second = 0;
   double dram_efficiency = 1;       // the part of that rate that kernels reach which read and write
   double dram_read_efficiency = 1;  // and those that read alone
-  // likewise from DRAM, with the way through L2 in it; and the standard deviation of a wait for DRAM, of which several
-  // together last as long as the longest
-  double dram_latency_cycles = 0, dram_second_line_cycles = 0, dram_deviation_cycles = 0;
+  // likewise from DRAM, with the way through L2 in it
+  double dram_latency_cycles = 0, dram_latency_tail_cycles = 0;
 
   // ---- launches
   double kernel_launch_cycles = 0;  // of a kernel, around its CTAs' starts and all that they do

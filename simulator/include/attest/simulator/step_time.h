@@ -76,9 +76,13 @@ double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 /// Of a kernel of `ctas`, around all that they do, until each SM has one or there are no more: they start in turn.
 double launch_cycles(double ctas, const DeviceSpec& device);
 
-/// Until a warp has `lines` lines of different pages, two or more, that it asks for together and that are in DRAM, L2's
-/// part included: the slowest of them is the last (`first_use` in docs/results/h200-sm.md).
+/// Until a warp has `lines` lines that it asks for together, of any pages, where others ask too: the slowest of them,
+/// each of which takes an exponential variate beyond its latency (`first_use` and `waits` in docs/results/h200-sm.md).
+/// From DRAM L2's part is included.
+double cycles_from_l2(int lines, const DeviceSpec& device);
 double cycles_from_dram(int lines, const DeviceSpec& device);
+/// The standard deviation of the latter.
+double deviation_from_dram(int lines, const DeviceSpec& device);
 
 /// Bytes that L2 delivers to one SM in a clock when all ask for as much.
 double l2_bytes_per_clock(const DeviceSpec& device);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -163,13 +164,6 @@ std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_
   return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c)};
 }
 
-int shared_words(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
-  const Compiled* const row = kernel_of(plan, name, c, device);
-  if (row == nullptr) return 0;
-  const int stored = plan.spill_words_per_key_tile + plan.spill_words_per_cta;
-  return std::clamp(stored - row->frame, 0, std::min(plan.spill_words_per_key_tile, plan.spill_words_per_cta));
-}
-
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
   SpillTraces traces;
   const Compiled* const row = kernel_of(plan, name, c, device);
@@ -179,6 +173,17 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
     if (is_of(cells, *row))
       (cells.at(4) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
   return traces;
+}
+
+std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_view name, const Case& c,
+                                         const DeviceSpec& device) {
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  if (row == nullptr || row->frame == 0) return std::nullopt;
+  std::set<int> of_tile;
+  for (const SpillAccess& a : compiled_traces(plan, name, c, device).whole.accesses)
+    if (a.kind == SpillAccess::Kind::store) of_tile.insert(a.word);
+  const auto words = static_cast<int>(of_tile.size());
+  return LocalFrame{row->frame, words > 0 ? words : std::min(plan.spill_words_per_key_tile, row->frame)};
 }
 
 UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name, const Case& c,

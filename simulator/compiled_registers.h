@@ -7,6 +7,7 @@
 #include "attest/problem/case.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/registers.h"
+#include "attest/simulator/tile_walk.h"
 #include "l1_cache.h"
 
 namespace attest {
@@ -28,10 +29,6 @@ struct CompiledSpill {
 std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
                                             const DeviceSpec& device);
 
-/// Of the words that a plan's thread stores once a CTA, those that its frame has no room for beside the words of key
-/// tiles: they lie where those do. 0 of a kernel whose frame is not known.
-int shared_words(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
-
 /// In which order a compiled kernel stores and loads those words in a key tile.
 struct SpillTraces {
   SpillTrace whole, masked;
@@ -40,6 +37,11 @@ struct SpillTraces {
 /// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80 whose frames may not fit L1. Empty
 /// where there is none.
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
+
+/// Of that kernel, and of its trace, where there is one, the words that a whole tile stores. None where the kernel is
+/// not known or spills nothing.
+std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_view name, const Case& c,
+                                         const DeviceSpec& device);
 
 /// Of that kernel's forward launch, shared-memory wavefronts that an H200's counters leave out, of all and of those
 /// without conflicts: those of copies under the predicate P0 (docs/results/h200-banks.md), by

@@ -234,7 +234,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.waits_per_key_tile = demand.waits;
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
-  options.shared_words = shared_words(spilling, plan_name, c, device);
+  options.frame = compiled_frame(spilling, plan_name, c, device);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 
   const auto by = [&](Operand x) {

@@ -1,13 +1,17 @@
 #include "traffic.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace attest {
 
-Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines)
+Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const std::optional<LocalFrame>& frame)
     : grid_(grid),
       p_(grid.p),
       plan_(grid.plan),
       device_(device),
-      shared_lines_(shared_lines),
+      frame_(frame.value_or(
+          LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -17,37 +21,31 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::
       asked_k_(asked_part(plan_, Operand::k, grid.k, grid.p.nheads_k)),
       asked_v_(asked_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) {}
 
-// The frames of all warps fill the sets of L2 as lines at random do (`respill`). Of all slots' lines, in order, one in
-// so many is followed, homes in turn.
+// Of all slots' lines, in order, one in so many is followed, homes in turn. Words of key tiles are the first of a
+// frame, those of a CTA's life the last ones.
 void Traffic::give_local_memory(Slot& slot, int number) const {
-  const std::int64_t parked = grid_.parked_lines() - shared_lines_, entering = std::min(grid_.entering_lines(), parked);
-  constexpr std::uint8_t all_sectors = 15, a_sector = 1;
-  const struct {
-    std::vector<CachedLine>* to;
-    std::int64_t lines;
-    std::uint8_t sectors;
-  } parts[] = {{&slot.spill, grid_.spill_lines(), all_sectors},
-               {&slot.parked, parked - entering, all_sectors},
-               {&slot.entering, entering, all_sectors},
-               {&slot.start, grid_.start_lines(), all_sectors},
-               {&slot.producer, plan_.producer_spill_sectors, a_sector}};
-  std::int64_t frame = 0;
-  for (const auto& part : parts) frame += plan_.cluster * part.lines;
+  const std::int64_t warps = std::int64_t{plan_.cluster} * plan_.num_warps;
+  const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
+  const std::int64_t producer = std::int64_t{plan_.cluster} * plan_.producer_spill_sectors;
+  const std::int64_t first = number * (frame + of_start + producer);
   const auto followed_before = [&](std::int64_t line) {
     return static_cast<std::int64_t>(static_cast<double>(line) * sampler_.share());
   };
-  std::int64_t line = number * frame;
-  for (const auto& part : parts)
-    for (std::int64_t i = 0; i < plan_.cluster * part.lines; ++i, ++line) {
-      const std::int64_t followed = followed_before(line);
-      if (followed == followed_before(line + 1)) continue;
-      const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
-      const auto set = static_cast<std::uint16_t>((name >> 32) % static_cast<std::uint64_t>(sampler_.sets()));
-      const CachedLine l{static_cast<std::uint32_t>(name), set,
-                         static_cast<std::uint8_t>(followed % device_.l2_partitions), part.sectors};
-      part.to->push_back(l);
-      if (part.to == &slot.spill && i < plan_.cluster * shared_lines_) slot.parked.push_back(l);
-    }
+  const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
+    const std::int64_t line = first + at, followed = followed_before(line);
+    if (followed == followed_before(line + 1)) return;
+    const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
+    const auto set = (name >> 32) % static_cast<std::uint64_t>(std::ceil(local_memory_sets * sampler_.sets()));
+    to.push_back({static_cast<std::uint32_t>(name), static_cast<std::uint16_t>(set),
+                  static_cast<std::uint8_t>(followed % device_.l2_partitions), sectors});
+  };
+  const std::int64_t of_tile = warps * frame_.of_tile, spilled = plan_.cluster * grid_.spill_lines();
+  for (std::int64_t i = 0; i < spilled; ++i) give(slot.spill, i % of_tile);
+  const std::int64_t parked = plan_.cluster * grid_.parked_lines();
+  const std::int64_t always = parked - std::min(parked, plan_.cluster * grid_.entering_lines());
+  for (std::int64_t i = 0; i < parked; ++i) give(i < always ? slot.parked : slot.entering, frame - 1 - i % frame);
+  for (std::int64_t i = 0; i < of_start; ++i) give(slot.start, frame + i);
+  for (std::int64_t i = 0; i < producer; ++i) give(slot.producer, frame + of_start + i, 1);
 }
 
 void Traffic::place(Slot& slot) {

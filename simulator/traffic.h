@@ -2,16 +2,23 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "attest/simulator/l2_cache.h"
+#include "attest/simulator/tile_walk.h"
 #include "box_beyond.h"
 #include "coalescer.h"
 #include "line_requests.h"
 #include "schedule.h"
 
 namespace attest {
+
+/// The part of L2's sets that the lines of local memory fall into, at random: with the stack limit that a process has
+/// if it sets none, frames lie 40 KiB a warp apart and fill sets less evenly than random lines would. By what is
+/// written back of 120 to 150 words a thread (`local_places` in docs/results/h200-l2.md).
+inline constexpr double local_memory_sets = 0.86;
 
 /// A sampled line of K or V, and whether a CTA of this call has read these sectors before.
 struct TileLine {
@@ -92,9 +99,8 @@ class Traffic {
     std::int64_t key_tiles = 0;
   };
 
-  /// Keeps references.
-  /// Of what a CTA parks, `shared_lines` are lines of its key tiles.
-  Traffic(const Grid& grid, const DeviceSpec& device, int sampling, std::int64_t shared_lines);
+  /// Keeps references. `frame`: of a thread's local memory; none: each word that it stores has a place of its own.
+  Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const std::optional<LocalFrame>& frame);
 
   /// Where the local memory of the slot with that number lies, whichever CTA it holds.
   void give_local_memory(Slot& slot, int number) const;
@@ -176,7 +182,7 @@ class Traffic {
   const Problem& p_;
   const KernelPlan& plan_;
   const DeviceSpec& device_;
-  const std::int64_t shared_lines_;
+  const LocalFrame frame_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

@@ -120,6 +120,20 @@ TEST(CompiledRegisters, TracesHaveTheWordsOfTheirKernels) {
   }
 }
 
+// 632 bytes of frame, in which a whole tile's 150 stores have 131 words (spill_traces.csv); one kind has no trace, and
+// a general one's 4 words of a tile lie beside what it stores once.
+TEST(CompiledRegisters, FramesAreThoseOfMachineCode) {
+  const auto frame = [&](const char* device, const char* name, const Case& c) {
+    return compiled_frame(plan_on(device, name, c), name, c, load_device(device));
+  };
+  EXPECT_EQ(frame("h200", "sm80-spill", d128()), (LocalFrame{158, 131}));
+  EXPECT_EQ(frame("h200", "attest", d128()), (LocalFrame{18, 0}));
+  Case gap = d128();
+  gap.layout.row_gap = 4;
+  EXPECT_EQ(frame("h200", "attest", gap), (LocalFrame{36, 4}));
+  EXPECT_EQ(frame("h200", "fa2", d128()), std::nullopt);
+}
+
 // Two CTAs an SM on an H200, whose frames are 2.5 times L1; one on an A100, whose frame fits.
 TEST(CompiledRegisters, LoadsThatMissL1AreReadByTheSm) {
   const Case c = d128();

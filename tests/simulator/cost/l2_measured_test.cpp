@@ -12,6 +12,7 @@
 
 #include "attest/simulator/l2_cache.h"
 #include "measured_rows.h"
+#include "traffic.h"
 
 namespace attest {
 namespace {
@@ -70,6 +71,58 @@ TEST(L2Measured, LinesWrittenAgainAreCleanedAsMeasured) {
     EXPECT_LE(sum.first / sum.second, how == "which" ? 0.13 : 0.09) << how;
   }
   EXPECT_EQ(off.size(), 4);
+}
+
+/// `local_places` of bench/hardware: bytes that go to DRAM of frames of so many words, which 264 CTAs of four warps
+/// store and then load in each turn, in lines that fall at random into the part of the sets that local memory has.
+struct Respilled {
+  double written = 0, read = 0;
+};
+Respilled respilled(int words) {
+  constexpr int sets = 15'360, ctas = 264, warps = 4, turns = 64, unrolled = 8;
+  L2Cache cache(2, sets, 16, 7);
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> of_sets(0, static_cast<int>(local_memory_sets * sets) - 1);
+  std::vector<CachedLine> lines;
+  for (int i = 0; i < ctas * warps * words; ++i)
+    lines.push_back(line(static_cast<std::uint32_t>(i), static_cast<int>(random() & 1), of_sets(random)));
+  std::vector<int> order(ctas * warps);
+  std::iota(order.begin(), order.end(), 0);
+  for (int turn = 0; turn < turns; ++turn)
+    for (const bool stores : {true, false})
+      for (int first = 0; first < words; first += unrolled) {
+        std::shuffle(order.begin(), order.end(), random);
+        for (const int warp : order)
+          for (int word = first; word < std::min(words, first + unrolled); ++word) {
+            const CachedLine& l = lines[static_cast<std::size_t>(warp * words + word)];
+            const int side = warp / warps % 2;
+            if (stores)
+              cache.write(l, side);
+            else
+              cache.read(l, side);
+          }
+      }
+  return {static_cast<double>(cache.written_back_sectors() * 32), static_cast<double>(cache.filled_sectors() * 32)};
+}
+
+TEST(L2Measured, LocalMemoryIsWrittenBackAsMeasured) {
+  std::map<int, Respilled> predicted;
+  double off = 0;
+  int rows = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/local_places.csv")) {
+    if (row.at("how") != "local" || !row.at("stack_limit").empty() || row.at("shared_mib") != "0") continue;
+    const int words = std::stoi(row.at("words"));
+    if (!predicted.contains(words)) predicted[words] = respilled(words);
+    const double written = 1e6 * std::stod(row.at("dram_write_mb")), read = 1e6 * std::stod(row.at("dram_read_mb"));
+    std::printf("%d words: written %.1f MB, predicted %.1f; read back %.1f MB, predicted %.1f\n", words, written / 1e6,
+                predicted[words].written / 1e6, read / 1e6, predicted[words].read / 1e6);
+    EXPECT_NEAR(predicted[words].written, written, 0.07 * written) << words;
+    EXPECT_GT(predicted[words].read, 0.3 * read) << words;  // of which 30 to 200 lines a turn decide
+    EXPECT_LT(predicted[words].read, 1.4 * read) << words;
+    off += predicted[words].written / written - 1, ++rows;
+  }
+  ASSERT_EQ(rows, 6);
+  EXPECT_NEAR(off / rows, 0, 0.02);
 }
 
 /// Calls f(row, sectors that each line crosses) for each pair of a benchmark's rows, of 8 and of 16 MiB, of which each

@@ -58,7 +58,7 @@ constexpr Goal goals[] = {
     {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
     {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 0.2, 0.2, 1},   {"l2_read_bytes", 5, any, 0.997},
     {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.991},
-    {"l2_crossing_bytes", 5, any, 0.985}, {"dram_write_bytes", 15, any, 1.015}, {"occupancy_percent", 5, 10, 1.007},
+    {"l2_crossing_bytes", 5, any, 0.985}, {"dram_write_bytes", 15, any, 1.012}, {"occupancy_percent", 5, 10, 1.007},
 };
 
 /// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
@@ -86,11 +86,10 @@ constexpr Beyond beyond[] = {
     {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 0.2, 0.5, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 5.7, 17.0, "how far CTAs drift that wait for copies"},
-    {"forced spill", "dram_read_bytes", 11.4, 38.0,
+    {"forced spill", "dram_read_bytes", 10.8, 38.2,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
     {"headdim", "dram_write_bytes", 17.2, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
-    {"scores", "dram_write_bytes", 15.8, 25.0, "of 33.5 MB of O more is dirty at the end than in the model"},
     {"paged", "occupancy_percent", 8.6, 20.6,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
     {"headdim", "cycles", 4.3, 14.7, called},

@@ -224,18 +224,24 @@ TEST(TileWalk, DirtyLinesAtTheStartAreWrittenOnceWhenSomethingDisplacesThem) {
 // once has left when the next one comes.
 TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   const Case c = case_of(1, 16, 16, 8192, 128);
-  const auto written = [&](int each_tile, int once, int shared) {
+  const auto written = [&](int each_tile, int once, std::optional<LocalFrame> frame = {}) {
     KernelPlan plan = plan_for(c);
     plan.spill_words_per_key_tile = each_tile, plan.spill_words_per_cta = once;
     TileWalkOptions options = times();
-    options.shared_words = shared;
+    options.frame = frame;
     return walk_tiles(c, plan, load_device("h200"), 2, options);
   };
-  const TileWalk none = written(0, 0, 0), each_tile = written(14, 0, 0), both = written(14, 14, 0);
+  const TileWalk none = written(0, 0), each_tile = written(14, 0), both = written(14, 14);
   const double once = 14.0 * 4 * 128 * static_cast<double>(none.ctas);
   EXPECT_NEAR(each_tile.dram_write_bytes, none.dram_write_bytes, 0.25 * once);
   EXPECT_NEAR(both.dram_write_bytes - each_tile.dram_write_bytes, once, 0.3 * once);
-  EXPECT_NEAR(written(14, 14, 14).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
+  EXPECT_NEAR(written(14, 14, {{14, 14}}).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
+  // words that a frame has no room for are stored where others were
+  EXPECT_NEAR(written(14, 42, {{28, 14}}).dram_write_bytes, both.dram_write_bytes, 0.02 * once);
+  const TileWalk two_places = written(200, 0), one_place = written(200, 0, {{100, 100}}), half = written(100, 0);
+  EXPECT_GT(two_places.dram_write_bytes, 4 * half.dram_write_bytes);
+  EXPECT_LT(one_place.dram_write_bytes, 1.3 * half.dram_write_bytes);
+  EXPECT_NEAR(one_place.l2_crossing_bytes, two_places.l2_crossing_bytes, 0.01 * two_places.l2_crossing_bytes);
 }
 
 // What ends in DRAM or is dirty in L2 at the end, with the words and without.

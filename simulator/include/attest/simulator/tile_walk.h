@@ -3,6 +3,7 @@
 // sampled L2 (l2_cache.h), so that CTAs drift apart and waves form as they do on a GPU.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "attest/plan/kernel_plan.h"
@@ -10,6 +11,13 @@
 #include "attest/simulator/device.h"
 
 namespace attest {
+
+/// 32-bit words of a thread's local memory, each of which a kernel may store for several values.
+struct LocalFrame {
+  int words = 0;
+  int of_tile = 0;  // those that a key tile stores
+  bool operator==(const LocalFrame&) const = default;
+};
 
 struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
@@ -28,7 +36,8 @@ struct TileWalkOptions {
   double cycles_per_cta = 0;
   /// How much a key tile's time varies, in the device's deviation of a step.
   double noise = 1;
-  int shared_words = 0;  ///< of those that a thread stores once a CTA: which lie where it stores in key tiles too
+  /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
+  std::optional<LocalFrame> frame;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

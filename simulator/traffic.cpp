@@ -79,7 +79,7 @@ void Traffic::read_query(const Slot& slot) {
   count_.sm_read_bytes += bytes;
   const bool first = slot.at.split == 0;
   if (first) count_.first_query_bytes += bytes;
-  Reads& reads = first ? count_.first : count_.again;
+  Reads& reads = first ? count_.first_query : count_.again;
   for_copied_rows(Operand::q, grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m,
                   slot.rows, [&](const CachedLine& line) {
                     counted(reads, line.bytes, [&] {
@@ -93,7 +93,7 @@ double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
   std::size_t missed = 0;
   for (TileLine& l : lines) {
     const auto outcome =
-        counted(l.seen ? count_.again : count_.first, l.line.bytes, [&] { return cache_.read(l.line, side); });
+        counted(l.seen ? count_.again : count_.first_key, l.line.bytes, [&] { return cache_.read(l.line, side); });
     missed += outcome == L2Cache::Outcome::miss ? 1 : 0;
     l.seen = true;
   }

@@ -91,7 +91,7 @@ class Traffic {
     double of(double asked) const { return asked_bytes == 0 ? 0 : asked * filled_bytes() / asked_bytes; }
   };
   struct Count {
-    Reads first, again;                                 // of Q, K and V: what no CTA had asked for before, and all else
+    Reads first_query, first_key, again;                // of Q, of K and V what no CTA had asked for before; all else
     Reads bias, partials;                               // partials: the workspace of splits, by combine()
     double first_query_bytes = 0, first_key_bytes = 0;  // of all sets
     double l2_read_bytes = 0, sm_read_bytes = 0;

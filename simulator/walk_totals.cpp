@@ -4,8 +4,9 @@
 
 namespace attest {
 
-/// What DRAM reads for Q, K and V: for each byte that some CTA asks for as much as the first time in the sets that are
-/// sampled, and what it reads again there. How much of all bytes they have is known by those that are asked for first.
+/// What DRAM reads for Q, K and V: for each byte of Q, and of K and V, that some CTA asks for as much as the first time
+/// in the sets that are sampled, and what it reads again there. How much of all bytes they have is known by those that
+/// are asked for first.
 double WalkTotals::tensor_reads(double scale) const {
   const Traffic::Count& n = traffic_.count();
   const double queries = grid_.q_read_bytes, keys = grid_.first_read_bytes - grid_.bias_bytes - queries;
@@ -15,9 +16,13 @@ double WalkTotals::tensor_reads(double scale) const {
     const bool whole_heads = resolution_.tasks * grid_.plan.cluster >= std::int64_t{2} * grid_.q_tiles;
     first = std::max(keys, whole_heads ? n.first_key_bytes * scale : keys * heads);
   }
-  if (n.first.asked_bytes == 0) return unsampled(queries + first);
-  const double of_all_sets = (n.first_query_bytes + n.first_key_bytes) / n.first.asked_bytes;
-  return n.first.of(queries + first) + n.again.filled_bytes() * of_all_sets * scale;
+  const double asked = n.first_query.asked_bytes + n.first_key.asked_bytes;
+  const double of_all_sets = asked == 0 ? 0 : (n.first_query_bytes + n.first_key_bytes) / asked;
+  // keys that many CTAs read may stay in L2 from call to call, where queries do not
+  const auto once = [&](const Traffic::Reads& reads, double bytes) {
+    return reads.asked_bytes == 0 ? unsampled(bytes) : reads.of(bytes);
+  };
+  return once(n.first_query, queries) + once(n.first_key, first) + n.again.filled_bytes() * of_all_sets * scale;
 }
 
 /// Beyond what may stay dirty, all that CTAs store and what was dirty before the kernel is written. Spill repeats in

@@ -97,6 +97,21 @@ TEST(WalkTotals, ExtrapolationKnowsOfHeadsThatReadTheSameKeysMuchLater) {
   }
 }
 
+// Of one key head L2 keeps what the call before has read, which the part's CTAs all read, and nothing of the queries.
+TEST(WalkTotals, ExtrapolationReadsQueriesAtTheirOwnRate) {
+  const DeviceSpec device = load_device("h200");
+  Case c = case_of(16, 32, 1, 2048, 64);
+  c.problem.seqlen_k = 4096;
+  TileWalkOptions options = times();
+  options.warm = true;
+  const TileWalk whole = walk_tiles(c, plan_for(c), device, 2, options);
+  ASSERT_EQ(whole.simulated_fraction, 1);
+  options.max_events = whole.key_tiles / 3;
+  const TileWalk part = walk_tiles(c, plan_for(c), device, 2, options);
+  EXPECT_LT(part.simulated_fraction, 0.3);
+  EXPECT_NEAR(part.dram_read_bytes / whole.dram_read_bytes, 1, 0.03);  // 0.78 at one rate
+}
+
 // What bounds the time of an answer; simulator_bench has the time itself.
 TEST(WalkTotals, HugeCasesSimulateNoMoreThanTheyMay) {
   const DeviceSpec device = load_device("h100");

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "attest/simulator/report.h"
 #include "measured_rows.h"
 #include "queueing_network.h"
 #include "step_demands.h"
@@ -19,6 +22,30 @@ KernelPlan issuing_ahead(int n, int tile_n = 64, int ahead = 2000) {
   KernelPlan plan = of_warpgroups(n, tile_n);
   plan.softmax_ahead = ahead;
   return plan;
+}
+
+// Of each compiled kernel the loop over key tiles without a mask, the one of the fewest instructions.
+TEST(AheadTime, FlashAttention3sPlanWaitsWhereItsLoopsDo) {
+  struct Loop {
+    int instructions = 0, ahead = 0;
+  };
+  std::map<std::pair<int, bool>, Loop> loops;  // by headdim and mask
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/fa3_loops.csv")) {
+    const std::string& name = row.at("kernel");
+    const int headdim = name.find("ELi64ENS_10bfloat16") != std::string::npos ? 64 : 128;
+    Loop& shortest = loops[{headdim, name.find("Sm90ELb1E") != std::string::npos}];
+    const int instructions = std::stoi(row.at("instructions"));
+    if (shortest.instructions == 0 || instructions < shortest.instructions)
+      shortest = {instructions, std::stoi(row.at("ahead"))};
+  }
+  EXPECT_EQ(loops.size(), 4u);
+  for (const auto& [kernel, loop] : loops) {
+    Case c;
+    c.problem.headdim = c.problem.headdim_v = kernel.first;
+    c.problem.seqlen_q = c.problem.seqlen_k = 4096;
+    c.problem.causal = kernel.second ? Causal::bottom_right : Causal::none;
+    EXPECT_EQ(plan_named("fa3", c, load_device("h200")).softmax_ahead, loop.ahead) << kernel.first << kernel.second;
+  }
 }
 
 TEST(AheadTime, ASoftmaxBehindTheScoresHidesTheOutput) {

@@ -204,7 +204,7 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   plan.producer_words = fa3_producer_words(plan.persistence, plan.cluster, varlen, masked);
   plan.tile_words = fa3_tile_words(plan.persistence, plan.cluster);
   // as it is compiled, at headdim 64 and 128 (docs/results/h200-sm/fa3_loops.csv)
-  plan.softmax_ahead = padded <= 64 ? (masked ? 279 : 110) : (masked ? 1379 : 478);
+  plan.softmax_ahead = padded <= 64 ? (masked ? 1183 : 970) : (masked ? 1168 : 1245);
   plan.evict_first_q = true;  // its K and V are evict_last, which changes nothing on an H200
   plan.prefetches_q = true;
   if (padded == 64 || padded == 128) plan.known_registers = plan.num_warps == 12 ? 128 : 168;

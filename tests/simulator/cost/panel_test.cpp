@@ -44,25 +44,23 @@ TEST(Panel, TheFileHoldsTheCallsThatMeasureMakes) {
   }
 }
 
-/// Of the errors of a mechanism's calls, in per cent: what is wanted; and of all calls that keep it the mean ratio,
-/// which no change may move unseen.
+/// Of the errors of a mechanism's calls, in per cent: what is wanted; and how far from 1 the mean ratio of all calls
+/// that keep it may be, which is what was reached, rounded up.
 struct Goal {
   const char* figure;
-  double mean, most;
-  double ratio;  // within a quarter per cent
+  double mean, most, bias;
 };
 constexpr double any = 1e9;
 
 // At the SM 0.2 is wanted of every call too.
 constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 1},    {"smem_wavefronts", 0.2, 0.2, 1},     {"sm_read_bytes", 0.2, 0.2, 1},
-    {"sm_write_bytes", 0.2, 0.2, 1},      {"spill_store_bytes", 0.2, 0.2, 1},   {"l2_read_bytes", 5, any, 0.997},
-    {"spill_load_bytes", 10, 10, 0.993},  {"dram_read_bytes", 2, 6, 0.996},     {"cycles", 6, 12, 0.991},
-    {"l2_crossing_bytes", 5, any, 0.985}, {"dram_write_bytes", 15, any, 1.012}, {"occupancy_percent", 5, 10, 1.007},
+    {"registers_per_thread", 0, 0, 0},  {"smem_wavefronts", 0.2, 0.2, 0.1},   {"sm_read_bytes", 0.2, 0.2, 0.1},
+    {"sm_write_bytes", 0.2, 0.2, 0.1},  {"spill_store_bytes", 0.2, 0.2, 0.1}, {"l2_read_bytes", 5, any, 0.5},
+    {"spill_load_bytes", 10, 10, 0.9},  {"dram_read_bytes", 2, 6, 0.6},       {"cycles", 6, 12, 1.1},
+    {"l2_crossing_bytes", 5, any, 1.7}, {"dram_write_bytes", 15, any, 1.5},   {"occupancy_percent", 5, 10, 0.9},
 };
 
-/// A mechanism that does not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of
-/// a per cent; 0: nothing is claimed.
+/// A mechanism that does not keep a goal, and what bounds it instead: what was reached, rounded up.
 struct Beyond {
   const char *mechanism, *figure;
   double mean, most;
@@ -75,25 +73,26 @@ constexpr const char *its_lines = "which lines L1 lets go of",
                      *one_side = "more heads are read from one side alone than are, and no copy crosses twice";
 
 constexpr Beyond beyond[] = {
-    {"headdim", "smem_wavefronts", 0.4, 3.1, "headdim 160, whose zeros under @P0 are not seen; those of 72 and 80 are"},
-    {"decode", "smem_wavefronts", 0.2, 0.3, "30 to 44 a CTA more are counted: not looked into"},
-    {"window", "sm_read_bytes", 0.3, 1.0, "64 heads: O drives out twice the words that it does of 16"},
-    {"headdim", "sm_read_bytes", 0.5, 3.6, narrow},
-    {"layout", "sm_read_bytes", 0.3, 0.5, narrow},
-    {"scores", "sm_read_bytes", 0.1, 0.2, "ALiBi, whose key tiles store 17 words: not looked into"},
-    {"synchronous", "sm_read_bytes", 0.5, 0.9, "copies drive out 0.43 of the words, 0.31 of them with 64 heads"},
-    {"forced spill", "sm_read_bytes", 1.1, 2.7, its_lines},
-    {"headdim", "sm_write_bytes", 0.3, 2.8, "headdim 72, whose rows share sectors: not looked into"},
-    {"split", "sm_write_bytes", 0.2, 0.5, "four rows' LSE that leave combine() together fill one sector"},
-    {"paged", "l2_read_bytes", 5.7, 17.0, "how far CTAs drift that wait for copies"},
-    {"forced spill", "dram_read_bytes", 10.8, 38.2,
+    {"headdim", "smem_wavefronts", 0.37, 3.2,
+     "headdim 160, whose zeros under @P0 are not seen; those of 72 and 80 are"},
+    {"decode", "smem_wavefronts", 0.23, 0.31, "30 to 44 a CTA more are counted: not looked into"},
+    {"window", "sm_read_bytes", 0.31, 1.1, "64 heads: O drives out twice the words that it does of 16"},
+    {"headdim", "sm_read_bytes", 0.46, 3.7, narrow},
+    {"layout", "sm_read_bytes", 0.27, 0.51, narrow},
+    {"scores", "sm_read_bytes", 0.07, 0.24, "ALiBi, whose key tiles store 17 words: not looked into"},
+    {"synchronous", "sm_read_bytes", 0.48, 0.92, "copies drive out 0.43 of the words, 0.31 of them with 64 heads"},
+    {"forced spill", "sm_read_bytes", 1.1, 2.8, its_lines},
+    {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72, whose rows share sectors: not looked into"},
+    {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
+    {"paged", "l2_read_bytes", 5.7, 17.1, "how far CTAs drift that wait for copies"},
+    {"forced spill", "dram_read_bytes", 10.9, 38.3,
      "where the context's stack limit has local memory lie, frames displace each other"},
-    {"unfused", "dram_read_bytes", 4.7, 18.3, "S of 17 MB stays but for 1.3 MB"},
-    {"headdim", "dram_write_bytes", 17.2, 100.0, "32 columns displace nothing, and 1792 bytes are counted"},
-    {"paged", "occupancy_percent", 8.6, 20.6,
+    {"unfused", "dram_read_bytes", 4.8, 18.4, "S of 17 MB stays but for 1.3 MB"},
+    {"headdim", "dram_write_bytes", 17.1, 100, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"paged", "occupancy_percent", 8.7, 20.6,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
-    {"headdim", "cycles", 4.3, 14.7, called},
-    {"paged", "cycles", 6.5, 12.1, called},
+    {"headdim", "cycles", 4.4, 14.9, called},
+    {"paged", "cycles", 6.6, 12.2, called},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -101,8 +100,6 @@ const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
                                   [&](const Beyond& b) { return mechanism == b.mechanism && figure == b.figure; });
   return found == std::end(beyond) ? nullptr : found;
 }
-
-void expect_near(double error, double reached) { EXPECT_NEAR(error, reached, std::max(0.1 * reached, 0.2)); }
 
 TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
   std::fputs(to_table(compared()).c_str(), stdout);
@@ -114,17 +111,14 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
       if (e.calls == 0) continue;
       const double mean = 100 * e.mean, most = 100 * e.most;
       SCOPED_TRACE(mechanism + ", " + goal.figure + ", most: " + command_line(e.worst->call.c));
-      if (const Beyond* b = beyond_of(mechanism, goal.figure)) {
-        std::printf("%-17s %-21s %6.1f / %-6.1f %s%s\n", b->mechanism, b->figure, mean, most,
-                    b->most == 0 ? "not claimed: " : "", b->why);
-        if (b->most == 0) continue;
-        EXPECT_TRUE(mean > goal.mean || most > goal.most) << "keeps its goal: strike it off the list";
-        expect_near(mean, b->mean);
-        expect_near(most, b->most);
+      const Beyond* const b = beyond_of(mechanism, goal.figure);
+      EXPECT_LE(mean, b != nullptr ? b->mean : goal.mean);
+      EXPECT_LE(most, b != nullptr ? b->most : goal.most);
+      if (b != nullptr) {
+        std::printf("%-17s %-21s %6.2f / %-6.2f %s\n", b->mechanism, b->figure, mean, most, b->why);
+        EXPECT_FALSE(mean <= goal.mean && most <= goal.most) << "strike it off the list";
         continue;
       }
-      EXPECT_LE(mean, goal.mean);
-      EXPECT_LE(most, goal.most);
       for (const Comparison& c : compared())
         for (const ComparedFigure& f : c.figures) {
           if (c.call.mechanism != mechanism || f.name != goal.figure || !f.ratio()) continue;
@@ -135,7 +129,7 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
     ASSERT_GT(calls, 0) << goal.figure;
     std::printf("%-21s %3d calls keep %.4g / %.4g, mean ratio %.4f\n", goal.figure, calls, goal.mean, goal.most,
                 ratios / calls);
-    EXPECT_NEAR(ratios / calls, goal.ratio, 0.0025) << goal.figure;
+    EXPECT_LE(100 * std::abs(ratios / calls - 1), goal.bias) << goal.figure;
   }
   for (const Beyond& b : beyond) EXPECT_GT(errors_of(compared(), b.figure, b.mechanism).calls, 0) << b.mechanism;
 }
@@ -168,8 +162,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // Softmax takes what its instructions say, products a tenth more: loads of shared memory by generic addresses.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.920, 1.033, 0.991, 0.850, 0.942, 0.985,
-                                       0.862, 1.034, 0.912, 0.887, 0.988, 0.961};
+  const std::vector<double> errors = {0.09, 0.04, 0.01, 0.16, 0.06, 0.02, 0.14, 0.04, 0.09, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
   for (const MeasuredCall& call : measured().calls) {
     if (call.kernel != "unfused") continue;
@@ -183,12 +176,12 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
                        100 * counted;
       std::printf("%-15s %9.0f of %9.0f cycles, %.3f, bound by %s; tensor pipe %6.0f of %6.0f\n",
                   std::string(step.name).c_str(), step.cycles, counted, ratio, step.bound.c_str(), tensor, active);
-      EXPECT_NEAR(ratio, reached.at(launches), 0.002) << step.name << command_line(call.c);
+      EXPECT_NEAR(ratio, 1, errors.at(launches)) << step.name << command_line(call.c);
       EXPECT_NEAR(tensor, active, 0.06 * active + 1) << step.name << command_line(call.c);
       ++launches;
     }
   }
-  EXPECT_EQ(launches, reached.size());
+  EXPECT_EQ(launches, errors.size());
 }
 
 /// By samples of a launch: cycles that its warps wait for `reason`, all together.

@@ -75,8 +75,7 @@ constexpr Goal goals[] = {
     {"cycles", &Ratios::cycles, 8, any},         {"registers", &Ratios::registers, any, 0.4},  // one of 255
 };
 
-/// Rows that do not keep a goal. `mean` and `most` are held at both ends, within a tenth of them or a fifth of a per
-/// cent.
+/// Rows that do not keep a goal, and what bounds them instead: what was reached, rounded up.
 struct Beyond {
   const char *file, *kernel, *figure;
   double mean, most;
@@ -88,15 +87,15 @@ constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves
                      *of_96 = "headdim 96, whose copies are of halves of lines: L2 lets go of more, not known why";
 
 constexpr Beyond beyond[] = {
-    {blind, "cudnn", "DRAM read", 1.12, 9.6, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
-    {unseen, "fa2", "DRAM read", 1.47, 6.4, of_96},
-    {drawn, "fa2", "L2 read", 10.0, 56.4, of_192},
-    {drawn, "fa2", "DRAM read", 3.28, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
-    {drawn, "cudnn", "L2 read", 7.78, 23.04, of_192},
-    {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.7, 13.7,
+    {blind, "cudnn", "DRAM read", 1.2, 9.6, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
+    {unseen, "fa2", "DRAM read", 1.5, 6.5, of_96},
+    {drawn, "fa2", "L2 read", 10.0, 56.5, of_192},
+    {drawn, "fa2", "DRAM read", 3.3, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
+    {drawn, "cudnn", "L2 read", 7.8, 23.1, of_192},
+    {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.8, 13.8,
      "docs/simulator.md, Open: 8192 keys, 32 heads on 8; chance at 64 on 8"},
-    {waves, "cudnn", "L2 read", 9.0, 25.4, "which CTAs arrive first is chance, and so which ask for a head together"},
-    {waves, "cudnn", "crossing", 9.4, 24.2, "which CTAs arrive first is chance, and so which heads both sides read"},
+    {waves, "cudnn", "L2 read", 9.1, 25.5, "which CTAs arrive first is chance, and so which ask for a head together"},
+    {waves, "cudnn", "crossing", 9.2, 24.3, "which CTAs arrive first is chance, and so which heads both sides read"},
 };
 
 const Beyond* beyond_of(const std::string& file, const std::string& kernel, std::string_view figure) {
@@ -121,8 +120,6 @@ Error error_of(const std::vector<Ratios>& rows, double Ratios::*ratio) {
   return {sum / n, most};
 }
 
-void expect_near(double error, double reached) { EXPECT_NEAR(error, reached, std::max(0.1 * reached, 0.2)); }
-
 void expect_goals(const std::string& file, const std::string& kernel, const std::vector<Ratios>& rows) {
   for (const Goal& goal : goals) {
     SCOPED_TRACE(kernel + "'s " + goal.figure);
@@ -132,13 +129,11 @@ void expect_goals(const std::string& file, const std::string& kernel, const std:
       EXPECT_EQ(b, nullptr);
       continue;
     }
-    const bool kept = error.mean <= goal.mean && error.most <= goal.most;
-    const char* why = b != nullptr ? b->why : kept ? "" : "BEYOND";
-    std::printf("%6s %-16s %9.3f %9.3f  %s\n", kernel.c_str(), goal.figure, error.mean, error.most, why);
-    EXPECT_EQ(kept, b == nullptr);
-    if (b == nullptr) continue;
-    expect_near(error.mean, b->mean);
-    expect_near(error.most, b->most);
+    std::printf("%6s %-16s %9.3f %9.3f  %s\n", kernel.c_str(), goal.figure, error.mean, error.most,
+                b != nullptr ? b->why : "");
+    EXPECT_LE(error.mean, b != nullptr ? b->mean : goal.mean);
+    EXPECT_LE(error.most, b != nullptr ? b->most : goal.most);
+    EXPECT_FALSE(b != nullptr && error.mean <= goal.mean && error.most <= goal.most) << "strike it off the list";
   }
 }
 
@@ -206,6 +201,25 @@ TEST(ThirdParty, SixteenShapesCountedAfterTheModels) { score("h200_blind.csv"); 
 // And sixteen drawn at random, then twenty when headdim 96 of the sixteen had been looked at.
 TEST(ThirdParty, SixteenShapesDrawnAtRandom) { score("h200_unseen.csv"); }
 TEST(ThirdParty, TwentyShapesDrawnAfterThem) { score("h200_drawn.csv"); }
+
+// What is off at headdim 192 would be right if CTAs walked so little apart: docs/simulator.md, "Open".
+TEST(ThirdParty, L2ReadsAtHeaddim192WereCTAsToWalkLessApart) {
+  const DeviceSpec h200 = load_device("h200");
+  int calls = 0;
+  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_drawn.csv")) {
+    if (row.at("headdim") != 192) continue;
+    const Case c = case_of(row);
+    KernelPlan plan = plan_named(row.kernel, c, h200);
+    const double as_it_is = ratios_of(simulate(c, plan, h200, row.kernel), row).l2_read;
+    plan.step_deviation = row.kernel == "fa2" ? 5 : 4;
+    const double ratio = ratios_of(simulate(c, plan, h200, row.kernel), row).l2_read;
+    std::printf("%6s %-70s %.3f, with %d thousandths of a key tile %.3f\n", row.kernel.c_str(), command_line(c).c_str(),
+                as_it_is, plan.step_deviation, ratio);
+    EXPECT_NEAR(ratio, 1, 0.13);
+    ++calls;
+  }
+  EXPECT_EQ(calls, 8);
+}
 
 // Most with query heads that share key heads: docs/simulator.md, "Open". Two runs of a call read up to 6% more or less
 // from DRAM, and its prediction is one run too, so what is held is the mean of both.

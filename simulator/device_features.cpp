@@ -7,27 +7,29 @@
 namespace attest {
 namespace {
 
-std::optional<LackingFeature> beyond_tensor_maps(const KernelPlan& plan, const Case& c) {
+std::optional<PlanFault> beyond_tensor_maps(const KernelPlan& plan, const Case& c) {
   if (plan.copy_kind != CopyKind::tma) return std::nullopt;
   constexpr std::int64_t unit = 16;
-  const auto refuse = [](std::string limit) {
-    return LackingFeature{"copy_kind", "tma", std::move(limit), "unaligned for TMA"};
+  const auto refuse = [](std::string_view field, std::string limit) {
+    return PlanFault{"copy_kind", "tma", std::move(limit), "unaligned for TMA", field};
   };
   // a row with its gap is the innermost stride, of which the others are multiples
   for (const auto& [field, columns] :
        {std::pair{"headdim", c.problem.headdim}, std::pair{"headdim_v", c.problem.headdim_v}})
     if (const std::int64_t bytes = (columns + c.layout.row_gap) * plan.element_bytes; bytes % unit != 0)
-      return refuse(fmt::format("needs strides of multiples of {} bytes, and {} = {} with row_gap = {} makes them {}",
+      return refuse(field,
+                    fmt::format("needs strides of multiples of {} bytes, and {} = {} with row_gap = {} makes them {}",
                                 unit, field, columns, c.layout.row_gap, bytes));
   if (const std::int64_t bytes = c.layout.base_offset * plan.element_bytes; bytes % unit != 0)
-    return refuse(fmt::format("needs tensors that begin at multiples of {} bytes, and base_offset = {} makes it {}",
+    return refuse("base_offset",
+                  fmt::format("needs tensors that begin at multiples of {} bytes, and base_offset = {} makes it {}",
                               unit, c.layout.base_offset, bytes));
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const DeviceSpec& device) {
+std::optional<PlanFault> lacking_feature(const KernelPlan& plan, const DeviceSpec& device) {
   struct Need {
     bool asked;
     std::string_view field;
@@ -48,34 +50,34 @@ std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const Devi
   for (const Need& need : needs) {
     if (!need.asked || device.compute_capability >= need.compute_capability) continue;
     const std::int64_t has = device.compute_capability;
-    return LackingFeature{need.field, need.value,
-                          fmt::format("needs compute capability {}.{}, and {} has {}", need.compute_capability / 10,
-                                      need.compute_capability % 10, device.name,
-                                      has == 0 ? "none" : fmt::format("{}.{}", has / 10, has % 10)),
-                          need.reason};
+    return PlanFault{std::string(need.field), need.value,
+                     fmt::format("needs compute capability {}.{}, and {} has {}", need.compute_capability / 10,
+                                 need.compute_capability % 10, device.name,
+                                 has == 0 ? "none" : fmt::format("{}.{}", has / 10, has % 10)),
+                     need.reason};
   }
   if (plan.matrix_kind == MatrixKind::wgmma && device.wgmma_fma_per_clock_16bit == 0)
-    return LackingFeature{"matrix_kind", "wgmma",
-                          fmt::format("needs wgmma_fma_per_clock_16bit, which is 0 of {}", device.name), "no wgmma"};
+    return PlanFault{"matrix_kind", "wgmma",
+                     fmt::format("needs wgmma_fma_per_clock_16bit, which is 0 of {}", device.name), "no wgmma"};
   if (gpu && plan.cluster > device.num_sms)
-    return LackingFeature{"cluster", fmt::format("{}", plan.cluster),
-                          fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name), "too few SMs"};
+    return PlanFault{"cluster", fmt::format("{}", plan.cluster),
+                     fmt::format("is more than num_sms = {} of {}", device.num_sms, device.name), "too few SMs"};
   return exceeds_shared_memory(plan, device);
 }
 
-std::optional<LackingFeature> lacking_feature(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+std::optional<PlanFault> plan_fault(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  if (const char* why = plan.invalid(); why != nullptr) return plan_fault(plan, why);
   const auto of_device = lacking_feature(plan, device);
   return of_device ? of_device : beyond_tensor_maps(plan, c);
 }
 
-std::optional<LackingFeature> exceeds_shared_memory(const KernelPlan& plan, const DeviceSpec& device) {
+std::optional<PlanFault> exceeds_shared_memory(const KernelPlan& plan, const DeviceSpec& device) {
   if (device.kind != DeviceKind::gpu || plan.smem_bytes() <= device.smem_bytes_per_cta_max) return std::nullopt;
-  return LackingFeature{
-      "tile_m", fmt::format("{}", plan.tile_m),
-      fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
-                  "smem_bytes_per_cta_max = {} of {}",
-                  plan.tile_n, plan.stages, plan.smem_bytes(), device.smem_bytes_per_cta_max, device.name),
-      "shared memory"};
+  return PlanFault{"tile_m", fmt::format("{}", plan.tile_m),
+                   fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
+                               "smem_bytes_per_cta_max = {} of {}",
+                               plan.tile_n, plan.stages, plan.smem_bytes(), device.smem_bytes_per_cta_max, device.name),
+                   "shared memory", "headdim"};
 }
 
 }  // namespace attest

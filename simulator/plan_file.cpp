@@ -12,7 +12,6 @@
 #include "attest/problem/file.h"
 #include "attest/problem/text.h"
 #include "attest/simulator/report.h"
-#include "device_features.h"
 #include "json_reader.h"
 
 namespace attest {
@@ -89,10 +88,7 @@ KernelPlan with_fields(const JsonReader& reader, const Json& object, const Kerne
 
 /// Refuses what no kernel of that device, for those tensors, can be.
 void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
-  if (const char* why = plan.invalid(); why != nullptr) {
-    const PlanFault fault = plan_fault(plan, why);
-    reader.refuse(fault.field, fault.value, fault.limit);
-  }
+  if (const auto fault = plan_fault(plan, c, device)) reader.refuse(fault->field, fault->value, fault->limit);
   if (plan.known_registers == 0)
     for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
                                       std::pair{"spill_words_per_cta", plan.spill_words_per_cta},
@@ -107,8 +103,6 @@ void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, cons
   if (plan.spill_words_entering > plan.spill_words_per_cta)
     reader.refuse("spill_words_entering", fmt::format("{}", plan.spill_words_entering),
                   fmt::format("is more than spill_words_per_cta = {}", plan.spill_words_per_cta));
-  if (const auto lacking = lacking_feature(plan, c, device))
-    reader.refuse(lacking->field, lacking->value, lacking->limit);
   if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
     reader.refuse(
         "known_registers", fmt::format("{}", plan.known_registers),

@@ -17,7 +17,6 @@
 #include "combine_time.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
-#include "device_features.h"
 #include "l1_turn.h"
 
 namespace attest {
@@ -42,12 +41,7 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   validate(c);
   if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
     throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
-  if (const char* why = plan.invalid(); why != nullptr) {
-    const PlanFault fault = plan_fault(plan, why);
-    throw InvalidInput(fault.field, fault.value, fault.limit);
-  }
-  if (const auto lacking = lacking_feature(plan, c, device))
-    throw InvalidInput(lacking->field, lacking->value, lacking->limit);
+  if (const auto fault = plan_fault(plan, c, device)) throw InvalidInput(fault->field, fault->value, fault->limit);
   const Problem& p = c.problem;
   const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
     if (of_plan != of_case)

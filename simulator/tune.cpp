@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
-#include "device_features.h"
 #include "tune_why.h"
 
 namespace attest {
@@ -17,22 +17,17 @@ constexpr std::string_view not_asked_for = "not asked for";
 
 /// A plan that cannot be, before anything of it is simulated; an empty reason if it can.
 SkippedPlan refusal(const DescribedPlan& plan, const Case& c, const DeviceSpec& device, const TuneOptions& options) {
-  SkippedPlan skipped{plan, "", ""};
+  SkippedPlan skipped{plan, "", "", ""};
   for (const PlanCondition& asked : options.where)
     if (const std::string value = plan_text(plan.plan, *asked.field); value != asked.value) {
       skipped.reason = not_asked_for;
       skipped.detail = fmt::format("{} {} is not {}", asked.field->name, value, asked.value);
       return skipped;
     }
-  if (const char* why = plan.plan.invalid(); why != nullptr) {
-    skipped.reason = "cannot exist";
-    skipped.detail = why;
-    return skipped;
-  }
-  if (const auto lacking = lacking_feature(plan.plan, c, device)) {
-    skipped.reason = lacking->reason;
-    skipped.detail = fmt::format("{} {} {}", lacking->field, lacking->value, lacking->limit);
-    return skipped;
+  if (const auto fault = plan_fault(plan.plan, c, device)) {
+    skipped.reason = fault->reason;
+    skipped.detail = fmt::format("{} {} {}", fault->field, fault->value, fault->limit);
+    skipped.case_field = fault->case_field;
   }
   return skipped;
 }
@@ -76,6 +71,29 @@ void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& optio
   result.skipped.push_back(std::move(skipped));
 }
 
+/// Names what would have to be otherwise for a plan to be left: what was asked for, or the case, by the plan that takes
+/// the least shared memory of those for which another value of a field would do, or the device.
+[[noreturn]] void refuse_all(const TuneResult& result, const TuneOptions& options) {
+  const std::string plans = fmt::format("none of {} plans", result.skipped.size());
+  const auto named = [](const SkippedPlan& plan) { return plan.reason != not_asked_for; };
+  const auto asked = std::find_if(result.skipped.begin(), result.skipped.end(), named);
+  if (asked == result.skipped.end()) {
+    std::string wanted;
+    for (const PlanCondition& condition : options.where)
+      wanted += fmt::format("{}{}={}", wanted.empty() ? "" : " and ", condition.field->name, condition.value);
+    throw InvalidInput("where", wanted, fmt::format("is met by {}; {}", plans, result.skipped.front().detail));
+  }
+  const auto nearer = [](const SkippedPlan& a, const SkippedPlan& b) {
+    if (a.case_field.empty() != b.case_field.empty()) return b.case_field.empty();
+    return a.plan.plan.smem_bytes() < b.plan.plan.smem_bytes();
+  };
+  const SkippedPlan& nearest = *std::min_element(result.skipped.begin(), result.skipped.end(), nearer);
+  if (nearest.case_field.empty())
+    throw InvalidInput("device", result.device.name, fmt::format("takes {}; {}", plans, asked->detail));
+  throw InvalidInput(nearest.case_field, to_json(result.c).at(nearest.case_field).dump(),
+                     fmt::format("is taken by {} on {}; {}", plans, result.device.name, nearest.detail));
+}
+
 }  // namespace
 
 std::map<std::string, int> TuneResult::skipped_by_reason() const {
@@ -91,21 +109,7 @@ TuneResult tune(const Case& c, const DeviceSpec& device, const TuneOptions& opti
   for (const NamedPlan& named : named_plans)
     try_roughly({std::string(named.name), plan_named(named.name, c, device)}, true, options, result);
   for (const DescribedPlan& plan : plan_space(c, device)) try_roughly(plan, false, options, result);
-  if (result.ranked.empty()) {
-    // of all that is wrong, what is wrong with a plan that was asked for
-    const auto asked = std::find_if(result.skipped.begin(), result.skipped.end(),
-                                    [](const SkippedPlan& plan) { return plan.reason != not_asked_for; });
-    if (asked == result.skipped.end()) {
-      std::string wanted;
-      for (const PlanCondition& condition : options.where)
-        wanted += fmt::format("{}{}={}", wanted.empty() ? "" : " and ", condition.field->name, condition.value);
-      throw InvalidInput(
-          "where", wanted,
-          fmt::format("is met by none of {} plans; {}", result.skipped.size(), result.skipped.front().detail));
-    }
-    throw InvalidInput("device", device.name,
-                       fmt::format("takes none of {} plans; {}", result.skipped.size(), asked->detail));
-  }
+  if (result.ranked.empty()) refuse_all(result, options);
   std::sort(result.ranked.begin(), result.ranked.end(), faster);
   int left = std::max(2, options.full);
   for (TunedPlan& plan : result.ranked) {

@@ -24,6 +24,7 @@ using Json = nlohmann::ordered_json;
 ExitCode print_plan(const Flags& flags, const Results& results, const DeviceSpec& device) {
   const Case c = read_case(flags);
   const DescribedPlan plan = read_plan(flags, c, device);
+  if (const auto fault = plan_fault(plan.plan, c, device)) throw InvalidInput(fault->field, fault->value, fault->limit);
   results.finish("plans", {{"device", device.name}, {"case", to_json(c)}, {"plan", to_json(plan)}},
                  to_json(plan).dump(2) + "\n");
   return exit_pass;

@@ -39,6 +39,25 @@ TEST(PlanCommands, WhatPlansPrintsPredictReads) {
   EXPECT_EQ(printed.at("plan"), named.at("plan"));
 }
 
+TEST(PlanCommands, PlansRefusesWhatPredictRefuses) {
+  const Folder folder;
+  int refused = 0;
+  for (const char* plan : {"attest", "fa2", "fa3", "cudnn"})
+    for (const char* device : {"h200", "a100", "mtt-s4000"})
+      for (const char* headdim : {"60", "64", "256"}) {
+        const std::vector<std::string> rest = {"--plan", plan, "--device", device, "--headdim", headdim};
+        std::vector<std::string> print = {"plans"}, predict = {"predict"};
+        print.insert(print.end(), rest.begin(), rest.end());
+        predict.insert(predict.end(), rest.begin(), rest.end());
+        const Ran printed = run_attest(print, folder), predicted = run_attest(predict, folder);
+        EXPECT_EQ(printed.exit_code, predicted.exit_code) << plan << device << headdim;
+        EXPECT_EQ(printed.err, predicted.err) << plan << device << headdim;
+        refused += printed.exit_code == exit_usage;
+      }
+  EXPECT_GT(refused, 10);
+  EXPECT_LT(refused, 30);
+}
+
 TEST(PlanCommands, SetChangesTheChosenPlan) {
   const Folder folder;
   const Json as_it_is = json_of({"predict", "--plan", "fa2"}, folder);

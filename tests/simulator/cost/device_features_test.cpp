@@ -106,7 +106,7 @@ TEST(DeviceFeatures, TmaAddressesAlignedTensorsAlone) {
   const auto limit = [&](Case c) {
     KernelPlan plan = copying_by_tma();
     plan.element_bytes = bytes_of(c.problem.dtype);
-    const auto lacking = lacking_feature(plan, c, device);
+    const auto lacking = plan_fault(plan, c, device);
     if (!lacking) return std::string();
     EXPECT_EQ(lacking->field, "copy_kind");
     EXPECT_EQ(lacking->value, "tma");
@@ -132,7 +132,7 @@ TEST(DeviceFeatures, TmaAddressesAlignedTensorsAlone) {
   c.problem.dtype = Dtype::fp32;
   EXPECT_EQ(limit(c), "");
   c.layout.base_offset = 0, c.problem.headdim_v = 3;
-  EXPECT_EQ(lacking_feature(KernelPlan{}, c, device), std::nullopt);
+  EXPECT_EQ(plan_fault(KernelPlan{}, c, device), std::nullopt);
 }
 
 }  // namespace

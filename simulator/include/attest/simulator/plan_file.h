@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,11 +35,19 @@ std::span<const PlanField> plan_fields();
 /// What makes a plan impossible: the field at fault by its name, its value and its limit.
 struct PlanFault {
   std::string field, value, limit;
+  std::string_view reason = "cannot exist";  // in two or three words
+  std::string_view case_field = {};          // the case's, where another value of that would do; else empty
 };
 
 /// The fault that `why`, a sentence of KernelPlan::invalid(), says of the plan; the values of other fields that it
 /// names are filled in.
 PlanFault plan_fault(const KernelPlan& plan, std::string_view why);
+
+/// Why no kernel on `device` can be that plan for the tensors of `c`: what its fields forbid each other, what the
+/// device lacks, or what copies by TMA cannot address. A tensor map has strides and a base of multiples of 16 bytes
+/// (CUDA Driver API, cuTensorMapEncodeTiled; strides of 2^40 bytes, its other limit, need more elements than validate()
+/// admits of 16 bits each).
+std::optional<PlanFault> plan_fault(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
 
 /// A field's value as a plan file has it: a number, true or false, or a word.
 nlohmann::ordered_json plan_value(const KernelPlan& plan, const PlanField& field);

@@ -31,8 +31,9 @@ struct TunedPlan {
 
 struct SkippedPlan {
   DescribedPlan plan;
-  std::string reason;  // "shared memory", "registers", "cannot exist", "not asked for", ...: a few, to be counted
-  std::string detail;  // field, value and limit
+  std::string reason;      // "shared memory", "registers", "cannot exist", "not asked for", ...: a few, to be counted
+  std::string detail;      // field, value and limit
+  std::string case_field;  // where another value of that of the case would do; else empty
 };
 
 struct TuneResult {

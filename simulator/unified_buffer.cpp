@@ -30,17 +30,15 @@ void check_fits(const KernelPlan& plan, const BufferFootprint& f, const DeviceSp
   fits("l0c", f.l0c, d.l0c_bytes);
 }
 
-/// How often a head's K and V are read from DRAM: once where those of the heads that are worked on at a time stay in L2
-/// beside what is exchanged, else once for each turn of the cores over the head's query tiles.
+/// How often a head's K and V are read from DRAM: once where they stay in L2 beside what is exchanged, else once for
+/// each turn of the cores over the head's query tiles. Cores that work on several heads at a time take one turn over
+/// each.
 double key_reads(const Problem& p, const KernelPlan& plan, const DeviceSpec& d, double exchange_in_flight) {
+  const auto key_bytes = static_cast<double>(p.seqlen_k * (p.headdim + p.headdim_v) * bytes_of(p.dtype));
+  if (key_bytes + exchange_in_flight <= static_cast<double>(d.l2_bytes)) return 1;
   const std::int64_t tiles = std::max<std::int64_t>(1, (p.seqlen_q + plan.tile_m - 1) / plan.tile_m);
   const std::int64_t sharing = p.nheads / p.nheads_k;  // query heads of one head of K and V, which follow each other
-  const std::int64_t heads = (d.num_cube_cores + tiles * sharing - 1) / (tiles * sharing);
-  const double key_bytes = static_cast<double>(std::min(heads, p.batch * p.nheads_k) * p.seqlen_k) *
-                           static_cast<double>(p.headdim + p.headdim_v) * bytes_of(p.dtype);
-  if (key_bytes + exchange_in_flight <= static_cast<double>(d.l2_bytes)) return 1;
-  const std::int64_t rounds = (tiles * sharing + d.num_cube_cores - 1) / d.num_cube_cores;
-  return static_cast<double>(rounds);
+  return std::ceil(static_cast<double>(tiles * sharing) / static_cast<double>(d.num_cube_cores));
 }
 
 }  // namespace

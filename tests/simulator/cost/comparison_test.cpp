@@ -148,6 +148,12 @@ TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
   EXPECT_THAT(table, HasSubstr("of 1 calls"));
   EXPECT_THAT(table, testing::ContainsRegex("dram__bytes_read.sum +10.00 +10.00"));
   EXPECT_THAT(table, testing::ContainsRegex("sm__cycles_elapsed.max +0.00 +0.00"));
+  one.launches[0].counters["nothing"] = two.launches[0].counters["nothing"] = 0;
+  EXPECT_THAT(agreement_table({one}, {two}), testing::ContainsRegex("nothing +0.00 +0.00"));
+  other = two;
+  other.kernel = "sm80-spill";
+  EXPECT_FALSE(have_a_call_in_common({one}, {other}));
+  EXPECT_TRUE(have_a_call_in_common({one}, {other, two}));
   two.launches.push_back(two.launches[0]);
   EXPECT_THAT(agreement_table({one}, {other, two}), HasSubstr("of 0 calls"));
 }

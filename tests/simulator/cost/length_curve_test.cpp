@@ -49,11 +49,21 @@ TEST(LengthCurve, KeepsTheQueriesOfADecode) {
   EXPECT_THAT(keys(curve), testing::Contains(8192));
 }
 
+TEST(LengthCurve, HalvesNoLengthThatIsOdd) {
+  const SimulationReport report = report_of({1, 4, 4, 1002, 1002, 64, 64, Dtype::fp16, {}, Causal::none, -1, -1});
+  EXPECT_THAT(keys(length_curve(report, 6.0 * static_cast<double>(report.walk.key_tiles))),
+              testing::ElementsAre(501, 1002, 2004));
+}
+
 TEST(LengthCurve, WalksNoMoreThanItsBudget) {
   const SimulationReport report = report_of({1, 4, 4, 1024, 1024, 64, 64, Dtype::fp16, {}, Causal::none, -1, -1});
   const auto own = static_cast<double>(report.walk.key_tiles);
   EXPECT_THAT(keys(length_curve(report, 0)), testing::ElementsAre(1024));
   EXPECT_THAT(keys(length_curve(report, 0.4 * own)), testing::ElementsAre(64, 128, 256, 512, 1024));
+  // one query's tiles are as many more as there are keys
+  const SimulationReport decode = report_of({1, 4, 4, 1, 256, 64, 64, Dtype::fp16, {}, Causal::none, -1, -1});
+  EXPECT_THAT(keys(length_curve(decode, 2.8 * static_cast<double>(decode.walk.key_tiles))),
+              testing::ElementsAre(64, 128, 256, 512));
 }
 
 TEST(LengthCurve, SaysWhyThereIsNone) {

@@ -53,6 +53,7 @@ TEST(Sweep, ReadsWordsSwitchesAndLists) {
   EXPECT_EQ(texts("varlen_k=[1,2],[64,64,3]"), (Texts{"[1,2]", "[64,64,3]"}));
   EXPECT_EQ(texts("page_table=[[0],[1,2]]"), (Texts{"[[0],[1,2]]"}));
   EXPECT_EQ(texts("layout=\"bhsd,row_gap=8\",bshd"), (Texts{"bhsd,row_gap=8", "bshd"}));
+  EXPECT_EQ(texts("plan=\"[\",fa2"), (Texts{"[", "fa2"}));
   EXPECT_EQ(texts("device=./a.json,../b.json"), (Texts{"./a.json", "../b.json"}));
   EXPECT_FALSE(parse_sweep("dtype=fp16").numeric());
   EXPECT_FALSE(parse_sweep("plan=fa2,fa3").numeric());

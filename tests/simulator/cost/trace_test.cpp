@@ -166,7 +166,7 @@ TEST(Trace, KeysArriveBeforeTheyAreUsedAndOneAfterTheOther) {
   for (const SimulationReport& r : {all[3], all[4], simulate(narrow, ahead, all[3].device)}) {
     SCOPED_TRACE(command_line(r.c));
     ASSERT_EQ(r.plan.producer_warps, 4);
-    std::map<std::pair<int, int>, std::vector<std::int64_t>> arrived, used;  // by SM and slot
+    std::map<std::pair<int, int>, std::vector<std::int64_t>> ctas, asked, arrived, used;  // by SM and slot
     std::map<std::pair<int, int>, std::int64_t> free;
     std::set<std::string> names;
     for (const Json& e : events_of(r)) {
@@ -174,16 +174,22 @@ TEST(Trace, KeysArriveBeforeTheyAreUsedAndOneAfterTheOther) {
       if (!of_sm(e)) continue;
       const std::pair<int, int> slot{e["pid"], slot_of(e)};
       const auto name = e["name"].get<std::string>();
+      if (name.starts_with("start: ")) ctas[slot].push_back(ns(e["ts"]));
       if (name.starts_with("key tile ")) used[slot].push_back(ns(e["ts"]));
       if (row_of(e) != -1) continue;
       EXPECT_GE(ns(e["ts"]), free[slot]);
       free[slot] = ns(e["ts"]) + ns(e["dur"]);
       EXPECT_GT(ns(e["dur"]), 0);
+      if (name.starts_with("K of ")) asked[slot].push_back(ns(e["ts"]));
       if (name.starts_with("V of ")) arrived[slot].push_back(free[slot]);
     }
     EXPECT_GE(arrived.size(), 4U);
     for (const auto& [slot, times] : arrived)
-      for (std::size_t i = 0; i < times.size(); ++i) ASSERT_LE(times[i], used[slot][i]);
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        ASSERT_LE(times[i], used[slot][i]);
+        const auto later = std::upper_bound(ctas[slot].begin(), ctas[slot].end(), used[slot][i]);
+        ASSERT_GE(asked[slot][i], *std::prev(later)) << "a CTA asks for nothing before it begins";
+      }
     EXPECT_TRUE(names.contains("slot 0: producer, 4 warps: bulk copies"));
     EXPECT_TRUE(names.contains("slot 0: consumer warpgroup 1"));
     EXPECT_EQ(names.contains("slot 0: clusters of 2 CTAs, the first on this SM"), r.plan.cluster == 2);

@@ -33,6 +33,9 @@ TEST(UnifiedBuffer, FootprintByHand) {
   EXPECT_EQ(f.l0a, 128 * 32);
   EXPECT_EQ(f.l0b, 128 * 32);
   EXPECT_EQ(f.l0c, 128 * 128 * 4);
+  DeviceSpec three = load_device("ascend910b");
+  three.num_vector_cores = 3 * three.num_cube_cores;  // the first has 43 of 128 rows
+  EXPECT_EQ(buffer_footprint(plan_of(128, 128, 64), three).unified_buffer, 43 * (f.unified_buffer / 64));
 }
 
 // 4 heads of 8 query tiles by 16 key tiles. Q once, K and V for each query tile; S in fp32, P in 16 bits and P V in

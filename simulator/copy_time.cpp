@@ -8,15 +8,16 @@ namespace attest {
 namespace {
 
 // Off the function's machine code on compute capability 9.0: instructions, how long control words have a warp stall at
-// them, what it waits for loads from L1 and conversions, and what it takes to jump (simulator/measured/copy_paths.csv).
-// Its five kernels agree within 2 instructions and 2 cycles a granule. In the call there are two kinds, each the mean
-// of its kernels: those of several warps and two slots hold its arguments in uniform registers and wait for these.
+// them, what it waits for loads from L1 and conversions, and what it takes to jump and to fetch code
+// (simulator/measured/copy_paths.csv). Its five kernels agree within 2 instructions and 2 cycles a granule. In the call
+// there are two kinds, each the mean of its kernels: those of several warps and two slots hold its arguments in uniform
+// registers and wait for these.
 struct Call {
   CopyTime keys, pages, queries, pass_over_rows;
   double arguments;  // cycles more where L1 has none of them
 };
-constexpr Call call{{263, 859}, {248, 769}, {226, 714}, {14, 41}, 747};
-constexpr Call call_of_slots{{281, 1261}, {262, 1180}, {239, 1130}, {15, 51}, 872};
+constexpr Call call{{265, 914}, {250, 823}, {228, 702}, {14, 37}, 747};
+constexpr Call call_of_slots{{283, 1307}, {265, 1224}, {242, 1117}, {15, 46}, 872};
 
 CopyTime operator*(double n, CopyTime t) { return {n * t.instructions, n * t.cycles, n * t.loads}; }
 CopyTime operator+(CopyTime a, CopyTime b) {
@@ -31,6 +32,9 @@ CopyTime granule(int bytes, bool page, bool packed) {
   constexpr CopyTime wide{38, 181}, lookup{34, 193}, division{36, 197};
   return (bytes == 16 ? wide : of_row(bytes)) + (page ? 1.0 : 0.0) * lookup + (packed ? 1.0 : 0.0) * division;
 }
+
+/// More where columns of some lanes are past the end: each time they go ahead to where a warp's lanes meet.
+CopyTime parting(int bytes) { return bytes == 2 ? CopyTime{2, 46} : CopyTime{1, 23}; }
 
 /// A granule past the end, which is not loaded.
 CopyTime zeros(int bytes, CopyTime granule) { return granule + (bytes == 2 ? CopyTime{-9, -50} : CopyTime{-8, -40}); }
@@ -53,7 +57,8 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   const int passes = (plan.rows(x) + plan.copy_rows(x) - 1) / plan.copy_rows(x);
   const Call& of_plan = plan.num_warps > 1 && plan.stages > 1 ? call_of_slots : call;
   const CopyTime each = granule(bytes, page, packed);
-  const CopyTime rows = of_plan.pass_over_rows + present * each + (panels - present) * zeros(bytes, each);
+  const CopyTime rows = of_plan.pass_over_rows + present * each + (panels - present) * zeros(bytes, each) +
+                        (row_bytes % panel_bytes != 0 ? 1.0 : 0.0) * parting(bytes);
   const CopyTime begin = (x == Operand::q ? of_plan.queries
                           : page          ? of_plan.pages
                                           : of_plan.keys) +

@@ -17,6 +17,8 @@ double scores_of_lane(const KernelPlan& plan) { return plan.rows_per_warp() * pl
 // general loops have, beyond the 32 KB from which on fetching takes longer (docs/results/h200-sm/fetch.csv: 4.35 - 1.15
 // cycles an instruction).
 constexpr double jump_cycles = 102;
+// In fewer, as copy_paths.py has a jump to code that is not near: it is taken, and its line is fetched.
+constexpr double jump_within_l1_cycles = 4.7 + 9.5;
 
 }  // namespace
 
@@ -28,6 +30,12 @@ CodeTime code_around_tiles(const KernelPlan& plan) {
   const double outputs = plan.rows_per_warp() * plan.columns(Operand::o) / 32.0;
   if (copies_by_call(plan)) return CodeTime{785, 1437, 36} + outputs * CodeTime{4.6, 12.6, 0};
   return CodeTime{357, 846, 13} + outputs * CodeTime{6.5, 9.9, 0};
+}
+
+CodeTime code_of_tile(const KernelPlan& plan) {
+  if (!copies_by_call(plan)) return {};
+  constexpr int jumps = 8;  // `alike` has 6 to 8, and the loop's own
+  return {0, jumps * jump_within_l1_cycles, 0};
 }
 
 CodeTime code_of_scores(const KernelPlan& plan) {

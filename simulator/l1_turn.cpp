@@ -82,7 +82,7 @@ class Sm {
       const bool held = cache_.load(static_cast<int>(line), false);
       if (!held && now >= arrives_[line]) arrives_[line] = now + l1_miss_cycles;
       ++asked_;
-      waited_for_ += now < arrives_[line] ? 1 : 0;
+      waited_for_ += std::max(0.0, arrives_[line] - now) / l1_miss_cycles;
     }
   }
   void copy(const Event& e, int turn) {

@@ -11,7 +11,7 @@
 namespace attest {
 
 struct L1Turn {
-  double arguments = 0;  // of the calls' lines of arguments those that a warp waits for: gone, or still on their way
+  double arguments = 0;  // of the calls' lines of arguments those that a warp waits for: gone, or in part on their way
   double loads = 0;      // of the words that are loaded those that miss
   double waits = 0;      // cycles that a warp waits for these
   double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds

@@ -103,6 +103,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double matrix = bulk ? 0 : 2 * static_cast<double>(counts.matrix_steps) / steps;  // m16n8 instructions
   const CodeTime mask_code = device.kernel_code_scale * code_of_masks(plan, parts.segments);
   const CodeTime score_code = device.kernel_code_scale * code_of_scores(plan);
+  const CodeTime tile_code = device.kernel_code_scale * code_of_tile(plan);
   const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
   // a mask is a comparison and a selection for each score
   const double masks = mask_code.instructions > 0 ? 0 : 2 * elements * masked;
@@ -139,7 +140,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     ++d.loads;
   }
   d.issue += score_code.instructions + masked * mask_code.instructions;
-  d.waits += waits_of(score_code) + masked * waits_of(mask_code);
+  d.waits += waits_of(tile_code) + waits_of(score_code) + masked * waits_of(mask_code);
 
   const double pipe_width = std::max(1.0, fma_cycles(device));
   const double alu = device.alu_instruction_cycles * pipe_width, fma_pipe = device.fma_instruction_cycles * pipe_width;

@@ -23,7 +23,7 @@ ARGUMENT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
 def waits(k: copy_paths.Kernel, way: list[int]) -> tuple[int, float, float, int]:
     def cycles(load: float) -> float:
         copy_paths.LATENCIES["LDG"] = load
-        return k.cycles(way, k.jump)
+        return k.cycles(way)
 
     near = cycles(L1)
     lines = {int(at, 16) // 64 for i in way for at in ARGUMENT.findall(k.code[i][1])}

@@ -3,10 +3,11 @@
 
     cuobjdump -sass build/cuda/gpu/sm80/libattest_sm80.a | bench/hardware/copy_paths.py
 
-One line a kernel and part: a call until its first pass over rows, a pass, and a granule, by its bytes, where it lies and
-whether it exists or its row or column is past the end. Warp instructions, and cycles that a warp takes alone: each
-instruction stalls for as long as its control word says, waits for what it needs of a load from L1 or a conversion
-(LATENCIES), and for where it jumps to. A granule of 2 bytes is waited for as well, which is not in the cycles.
+One line a kernel and part: a call beside its passes over rows, a pass, and a granule, by its bytes, where it lies and
+whether it exists, its row or column is past the end, or the columns of some lanes are. Warp instructions, and cycles
+that a warp takes alone: each instruction stalls for as long as its control word says, waits for what it needs of a load
+from L1 or a conversion (LATENCIES), for where it jumps to and for code that is not near (Near). A granule of 2 bytes is
+waited for as well, which is not in the cycles.
 """
 
 import heapq
@@ -60,10 +61,32 @@ def read(lines: list[str]) -> dict[str, list[Instruction]]:
     return kernels
 
 
+class Near:
+    """Code that a scheduler has near: the lines used last, and who executes asks for those ahead. Others come from a
+    cache of 32 KB. What fetch_paths.py has of loops within those 32 KB is held to `jumps` and `fetch`."""
+
+    line, lines, ahead, miss = 128, 48, 192, 9.5  # bytes, lines, bytes, cycles
+
+    def __init__(self) -> None:
+        self.arrives: dict[int, float] = {}  # by line, those used last at the end
+
+    def ask(self, address: int, now: float) -> float:
+        """When it is there."""
+        line = address // self.line
+        self.arrives[line] = there = self.arrives.pop(line, now + self.miss)
+        if len(self.arrives) > self.lines:
+            del self.arrives[next(iter(self.arrives))]
+        return there
+
+    def execute(self, address: int, now: float) -> float:
+        there = max(now, self.ask(address, now))
+        self.ask(address + self.ahead, there)
+        return there
+
+
 class Kernel:
-    # Cycles beyond control words, in loops whose code stays near (docs/results/h200-sm/jumps.csv): of a branch that is
-    # taken, and where lanes meet; and of a branch in 6 to 25 KB, of which key tiles execute 19.
-    jump, meeting, far_jump = 4.7, 8.6, 16.1
+    # Cycles beyond control words (docs/results/h200-sm/jumps.csv): of a branch that is taken, and where lanes meet.
+    jump, meeting = 4.7, 8.6
 
     def __init__(self, code: list[Instruction]) -> None:
         self.code = code
@@ -118,13 +141,15 @@ class Kernel:
         ways = [(target, guard[1] == ""), (i + 1, guard[1] != "")]
         return [(j, tuple(sorted({**known, guard[2]: p}.items()))) for j, p in ways if known.get(guard[2], p) == p]
 
-    def cycles(self, way: list[int], jump: float, first_load: float = LATENCIES["LD"]) -> float:
-        """`first_load`: the latency of the first load of each sector."""
+    def cycles(self, way: list[int], near: Near | None = None, first_load: float = LATENCIES["LD"]) -> float:
+        """`near`: what is there before; without, all is. `first_load`: the latency of the first load of each sector."""
         now, ready = 0.0, [0.0] * 6
         arrives: dict[tuple, float] = {}  # by sector
         for i, after in zip(way, [*way[1:], None]):
-            _, text, control = self.code[i]
-            now = max([now, *(ready[b] for b in range(6) if control >> 11 >> b & 1)])
+            address, text, control = self.code[i]
+            meets = operation(text) == "BSYNC"
+            fetched = near.execute(address, now) if near else now
+            now = max([now if meets else fetched, *(ready[b] for b in range(6) if control >> 11 >> b & 1)])
             barrier = control >> 5 & 7
             if barrier != NO_BARRIER:
                 there = now + LATENCIES.get(operation(text), 0)
@@ -133,9 +158,49 @@ class Kernel:
                     there = max(there, arrives.setdefault(sector, now + first_load))
                 ready[barrier] = max(ready[barrier], there)
             now += max(1, control & 15)
-            taken = self.targets[i] is not None and after != i + 1
-            now += jump * taken + self.meeting * (operation(text) == "BSYNC")
+            leads = self.targets[i] is not None or meets  # where some lanes have gone ahead, back to the others
+            goes = operation(text) in ("CALL", "RET") or (leads and after not in (i + 1, None))
+            now += self.jump * goes + meets * max(self.meeting, fetched - now)
         return now
+
+
+class Function(Kernel):
+    """The one that copies a tile."""
+
+    def __init__(self, code: list[Instruction]) -> None:
+        super().__init__(code)
+        begin, end = self.granule
+        self.before = range(self.tile_pass[0], begin)
+        self.behind = range(end + 1, self.tile_pass[1] + 1)
+        returns = next(i for i in range(self.tile_pass[1], len(code)) if operation(code[i][1]) == "RET")
+        self.leaves = range(self.tile_pass[1] + 1, returns + 1)
+        self.plain = self.granule_path(8, IS_KEY, ADDRESS)
+
+    def granule_path(self, size: int, *through: str) -> list[int]:
+        return self.path(*self.granule, [*through, LAST[size]])
+
+    def parted(self, size: int) -> list[int]:
+        """Some lanes' columns are past the end: each time they go ahead to where lanes meet, and the others follow."""
+        way, past = self.granule_path(size, IS_KEY, ADDRESS), self.granule_path(size)
+        out: list[int] = []
+        for i in way:
+            out.append(i)
+            if i in past and past[-1] != i and (ahead := past[past.index(i) + 1]) != way[way.index(i) + 1]:
+                out.append(ahead)
+        return out
+
+    def costs(self, begin: list[int], granule: list[int], passes: int, granules: int, load: float) -> tuple[int, float]:
+        rows = [*self.before, *(granule * granules), *self.behind]
+        way = [*begin, *(rows * passes), *self.leaves]
+        return len(way), self.cycles(way, Near(), load)
+
+    def parts(self, begin: list[int], granule: list[int], load: float = LATENCIES["LD"]) -> list[tuple[float, float]]:
+        """Of a call, a pass and a granule: what one more of these takes in a tile, and the rest."""
+        less, longer, wider = (self.costs(begin, granule, *n, load) for n in ((2, 2), (3, 2), (2, 3)))
+        a_granule = [(x - y) / 2 for x, y in zip(wider, less)]
+        a_pass = [x - y - 2 * g for x, y, g in zip(longer, less, a_granule)]
+        a_call = [x - 2 * p - 4 * g for x, p, g in zip(less, a_pass, a_granule)]
+        return [a_call, a_pass, a_granule]
 
 
 def main() -> int:
@@ -143,24 +208,27 @@ def main() -> int:
     for name, code in read(sys.stdin.readlines()).items():
         if not any(re.search(LAST[8], text) for _, text, _ in code):
             continue
-        k = Kernel(code)
-        begin, end = k.granule
-        outside = [*range(k.tile_pass[0], begin), *range(end + 1, k.tile_pass[1] + 1)]
+        k = Function(code)
+
+        def show(part: str, instructions: float, cycles: float, missing: float) -> None:
+            print(name, f'"{part}"', round(instructions), round(cycles), round(missing), sep=",")
+
         first = k.tile_pass[0] - 1
-        parts = {
-            "call": k.path(k.entry, first, [TABLE, K]),
-            "call, pages": k.path(k.entry, first, [TABLE, PAGE_SIZE]),
-            "call, Q": k.path(k.entry, first, [Q]),
-            "pass": outside,
-        }
-        for granule, last in LAST.items():
-            parts[f"{granule} bytes"] = k.path(begin, end, [IS_KEY, ADDRESS, last])
-            parts[f"{granule} bytes, past the end"] = k.path(begin, end, [last])
-        parts["16 bytes of a page"] = k.path(begin, end, [*OF_PAGE, LAST[16]])
-        parts["16 bytes of packed heads"] = k.path(begin, end, [*OF_PACKED_HEADS, LAST[16]])
-        for part, way in parts.items():
-            jump = k.far_jump if part.startswith("call") else k.jump
-            print(name, f'"{part}"', len(way), round(k.cycles(way, jump)), round(k.cycles(way, jump, MISS)), sep=",")
+        calls = {"call": [TABLE, K], "call, pages": [TABLE, PAGE_SIZE], "call, Q": [Q]}
+        begins = {part: k.path(k.entry, first, through) for part, through in calls.items()}
+        for part, begin in begins.items():
+            show(part, *k.parts(begin, k.plain)[0], k.parts(begin, k.plain, MISS)[0][1])
+        begin = begins["call"]
+        show("pass", *(of_pass := k.parts(begin, k.plain)[1]), of_pass[1])
+        granules = {}
+        for size in LAST:
+            granules[f"{size} bytes"] = k.granule_path(size, IS_KEY, ADDRESS)
+            granules[f"{size} bytes, past the end"] = k.granule_path(size)
+            granules[f"{size} bytes, parted"] = k.parted(size)
+        granules["16 bytes of a page"] = k.granule_path(16, *OF_PAGE)
+        granules["16 bytes of packed heads"] = k.granule_path(16, *OF_PACKED_HEADS)
+        for part, way in granules.items():
+            show(part, *(of_granule := k.parts(begin, way)[2]), of_granule[1])
     return 0
 
 

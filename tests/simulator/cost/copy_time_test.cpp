@@ -41,13 +41,15 @@ TEST(CopyTime, IsTheMachineCodeOfTheFunction) {
   const auto kernels = parts();
   ASSERT_EQ(kernels.size(), 10u);  // five tiles of the general kind, fp16 and bf16
   for (const auto& [kernel, part] : kernels) {
+    // `parted` panels that lanes leave in part; `arrives`: cycles of loads beyond L1
     const auto expect = [&](CopyTime time, const std::string& call, const std::string& granule, int panels, int absent,
-                            double arrives = 0) {  // cycles of loads beyond L1
+                            int parted = 0, double arrives = 0) {
       SCOPED_TRACE(kernel + ": " + granule);
       const auto sum = [&](double CopyTime::*x) {
         const double row = panels * part.at(granule).*x;
         const double past = absent == 0 ? 0 : absent * part.at(granule + ", past the end").*x;
-        return part.at(call).*x + 8 * (part.at("pass").*x + row + past);
+        const double in_parts = parted == 0 ? 0 : parted * part.at(granule + ", parted").*x;
+        return part.at(call).*x + 8 * (part.at("pass").*x + row + past + in_parts);
       };
       // the model has one call for kernels whose calls differ
       EXPECT_NEAR(time.instructions / sum(&CopyTime::instructions), 1, 0.05);
@@ -59,13 +61,13 @@ TEST(CopyTime, IsTheMachineCodeOfTheFunction) {
     KernelPlan narrow = copying(8, slots);
     expect(copy_time(narrow, device, Operand::k, false), "call", "8 bytes", 2, 0);
     narrow.headdim_v = 60;
-    expect(copy_time(narrow, device, Operand::v, false), "call", "8 bytes", 1, 1);
+    expect(copy_time(narrow, device, Operand::v, false), "call", "8 bytes", 0, 1, 1);
     expect(copy_time(copying(4, slots), device, Operand::k, false), "call", "4 bytes", 4, 0);
     narrow = copying(2, slots);
     narrow.headdim = 65;
-    // 130 bytes in panels of 32: five granules of a row, which wait for its sectors
+    // 130 bytes in panels of 32: five granules of a row, which wait for its sectors, the last of them one lane's
     const double waits = device.l2_latency_cycles - device.smem_latency_cycles;
-    expect(copy_time(narrow, device, Operand::k, false), "call", "2 bytes", 5, 3, 8 * 130 / 32.0 * waits);
+    expect(copy_time(narrow, device, Operand::k, false), "call", "2 bytes", 4, 3, 1, 8 * 130 / 32.0 * waits);
     EXPECT_EQ(copy_time(narrow, device, Operand::k, false).loads, 8 * 130 / 32.0);
     // 998 cycles for one kernel of its kind, 746 for another
     const auto arguments = [&](const std::string& call) {
@@ -81,6 +83,41 @@ TEST(CopyTime, IsTheMachineCodeOfTheFunction) {
     packed.tile_m = 64;
     expect(copy_time(packed, device, Operand::q, false), "call, Q", "16 bytes of packed heads", 1, 0);
   }
+}
+
+// Of loops within 32 KB of code: what control words, jumps and code that is not near take by the script that has the
+// function's paths, beside what one warp of a scheduler was measured to take. Beyond, lines leave the cache behind it.
+TEST(CopyTime, CodeIsFetchedAsMeasured) {
+  std::map<std::string, double> measured;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/fetch.csv"))
+    if (row.at("warps_a_scheduler") == "1")
+      measured["fetch " + row.at("instructions") + " " + row.at("skips")] =
+          std::stod(row.at("instructions")) * std::stod(row.at("cycles"));
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/jumps.csv"))
+    for (const char* jump : {"straight", "uniform", "reconverging"})
+      if (row.at("warps_a_scheduler") == "1")
+        measured["jumps " + row.at("block") + " " + row.at("skipped") + " " + row.at("blocks") + " " + jump] =
+            std::stod(row.at(jump));
+  int within = 0;
+  double off = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/fetch_paths.csv")) {
+    std::string loop = row.at("benchmark");
+    for (const char* part : {"block", "skipped", "blocks", "jump"})
+      if (!row.at(part).empty()) loop += " " + row.at(part);
+    const double lines = std::stod(row.at("lines")), ratio = std::stod(row.at("cycles")) / measured.at(loop);
+    std::printf("%-32s %5.0f KB %9.0f cycles, %.3f\n", loop.c_str(), lines / 8, measured.at(loop), ratio);
+    if (lines > 256) {
+      EXPECT_LT(ratio, 0.9) << loop;
+      continue;
+    }
+    ++within;
+    off += std::abs(ratio - 1);
+    // what waits in the 33 KB over which 1024 instructions lie is in part beyond
+    EXPECT_NEAR(ratio, 1, loop == "fetch 1024 1" ? 0.15 : 0.09) << loop;
+  }
+  std::printf("%d loops within 32 KB, off by %.3f\n", within, off / within);
+  EXPECT_EQ(within, 44);
+  EXPECT_LE(off / within, 0.018);
 }
 
 Case paged() {

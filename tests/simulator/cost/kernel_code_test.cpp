@@ -53,6 +53,7 @@ TEST(KernelCode, IsTheKernelsMachineCode) {
     expect_near(code_around_tiles(plan), around, 0.20);
     if (kind == Sm80Kind::fast) {
       plan.alibi = plan.softcap = true;
+      EXPECT_EQ(waits_of(code_of_tile(plan)), 0);
       EXPECT_EQ(code_of_scores(plan).instructions, 0);
       EXPECT_EQ(code_of_masks(plan, true).instructions, 0);
       continue;
@@ -63,6 +64,7 @@ TEST(KernelCode, IsTheKernelsMachineCode) {
       modifies.softcap = softcap, modifies.alibi = alibi, modifies.bias = bias;
       return code_of_scores(modifies);
     };
+    EXPECT_NEAR(waits_of(code_of_tile(plan)) / (4.7 + 9.5), parts.at("alike").jumps + 1, 1.1);
     expect_near(scores(true, false, false), parts.at("softcap"), 0.11);
     expect_near(scores(false, true, false), parts.at("alibi"), 0.08);
     expect_near(scores(false, false, true), parts.at("bias"), 0.12);

@@ -28,7 +28,7 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
   const DeviceSpec h200 = load_device("h200");
   for (const bool in_step : {false, true}) {
     const double missing = l1_turn(copying(8), h200, {}, 2, false, in_step).arguments;
-    EXPECT_NEAR(missing, in_step ? 0.229 : 0.159, 0.001);  // as the order of lines has it: nobody has counted it alone
+    EXPECT_NEAR(missing, in_step ? 0.247 : 0.159, 0.001);  // as the order of lines has it: nobody has counted it alone
     EXPECT_LT(l1_turn(copying(8), h200, {}, 1, false, in_step).arguments, 0.03);  // 380 lines in 1240
     EXPECT_EQ(l1_turn(copying(16), h200, {}, 2, false, in_step).arguments, 0);    // which pass L1 by
     EXPECT_EQ(l1_turn(copying(16), h200, {}, 2, false, in_step).copies, 0);
@@ -52,7 +52,7 @@ TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
   // Beyond the counter: were 0.47 of headdim 100's key tiles walked together and 0.80 of row_gap's, both would be
   // right.
-  const std::vector<double> reached = {0.166, -0.001, 0.078};
+  const std::vector<double> reached = {0.166, -0.001, 0.091};
   std::size_t launches = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;

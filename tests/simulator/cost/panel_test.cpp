@@ -69,7 +69,6 @@ struct Beyond {
 
 constexpr const char *its_lines = "which lines L1 lets go of",
                      *narrow = "which of an SM's CTAs walk one head, for L1 to serve the second one",
-                     *called = "spill and arguments of copies by a function leave L1 more often than in the model",
                      *one_side = "more heads are read from one side alone than are, and no copy crosses twice";
 
 constexpr Beyond beyond[] = {
@@ -77,22 +76,20 @@ constexpr Beyond beyond[] = {
      "headdim 160, whose zeros under @P0 are not seen; those of 72 and 80 are"},
     {"decode", "smem_wavefronts", 0.23, 0.31, "30 to 44 a CTA more are counted: not looked into"},
     {"window", "sm_read_bytes", 0.31, 1.1, "64 heads: O drives out twice the words that it does of 16"},
-    {"headdim", "sm_read_bytes", 0.46, 3.7, narrow},
-    {"layout", "sm_read_bytes", 0.27, 0.51, narrow},
+    {"headdim", "sm_read_bytes", 0.52, 4.3, narrow},
+    {"layout", "sm_read_bytes", 0.48, 0.93, narrow},
     {"scores", "sm_read_bytes", 0.07, 0.24, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.48, 0.92, "copies drive out 0.43 of the words, 0.31 of them with 64 heads"},
     {"forced spill", "sm_read_bytes", 1.1, 2.8, its_lines},
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
-    {"paged", "l2_read_bytes", 5.7, 17.1, "how far CTAs drift that wait for copies"},
+    {"paged", "l2_read_bytes", 5.9, 17.6, "how far CTAs drift that wait for copies"},
     {"forced spill", "dram_read_bytes", 10.9, 38.3,
      "where the context's stack limit has local memory lie, frames displace each other"},
     {"unfused", "dram_read_bytes", 4.8, 18.4, "S of 17 MB stays but for 1.3 MB"},
     {"headdim", "dram_write_bytes", 17.1, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.7, 20.6,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
-    {"headdim", "cycles", 4.4, 14.9, called},
-    {"paged", "cycles", 6.6, 12.2, called},
 };
 
 const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
@@ -204,7 +201,7 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
     const double sampled = sampled_cycles(row, "long_scoreboard") / static_cast<double>(tiles * plan.num_warps);
     const double alone = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200)).waits;
     std::printf("%4ld keys: %.0f of %.0f cycles\n", static_cast<long>(p.seqlen_k), alone, sampled);
-    EXPECT_NEAR(alone / sampled, 0.46, 0.06);
+    EXPECT_NEAR(alone / sampled, 0.53, 0.06);
     ++launches;
   }
   EXPECT_EQ(launches, 2);

@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "attest/problem/file.h"
+#include "attest/simulator/case_counts.h"
 #include "attest/simulator/comparison.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
 #include "attest/simulator/unfused.h"
 #include "compiled_registers.h"
+#include "copy_time.h"
+#include "kernel_code.h"
 #include "l1_cache.h"
 #include "measured_rows.h"
 
@@ -205,6 +209,49 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
     ++launches;
   }
   EXPECT_EQ(launches, 2);
+}
+
+// Of a warp's key tile: what it executes, and by which causes a profile's samples have it wait, beside the model's
+// cycles and what of them it waits for at no resource. What is around key tiles is in all of them.
+TEST(Panel, WarpsExecuteAndWaitAsSampled) {
+  const DeviceSpec h200 = load_device("h200");
+  std::printf(
+      "instructions, predicted of counted; sampled cycles = issue and control words + pipes and other warps + "
+      "loads + jumps and code + barriers; predicted cycles, of which waits\n");
+  int launches = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
+    if (row.at("kernel") == "unfused" || row.at("launch") != "0") continue;
+    const Case c = case_from_json_text(row.at("case"));
+    const std::string name = row.at("kernel") == "sm80" ? "attest" : row.at("kernel");
+    const SimulationReport r = simulate(c, plan_named(name, c, h200), h200, name);
+    const CodeTime around = code_around_tiles(r.plan);
+    const CopyTime queries = copy_time(r.plan, h200, Operand::q, false);
+    const StepDemand demand = step_demand(r.plan, h200, count_case(c, r.plan), r.registers.spill_words, parts_of(c));
+    const double tiles = static_cast<double>(r.walk.key_tiles), ctas = static_cast<double>(r.walk.ctas) / tiles;
+    const double counted = std::stod(row.at("instructions")) / tiles / r.plan.num_warps;
+    const double executed = demand.issue + ctas * (around.instructions + queries.instructions);
+    const auto sampled = [&](std::initializer_list<const char*> causes) {
+      double sum = 0;
+      for (const char* cause : causes) sum += counted * std::stod(row.at(cause));
+      return sum;
+    };
+    const double issued = sampled({"selected", "wait"}),
+                 pipes =
+                     sampled({"math_pipe_throttle", "not_selected", "dispatch_stall", "mio_throttle", "lg_throttle"}),
+                 loads = sampled({"short_scoreboard", "long_scoreboard"}),
+                 code = sampled({"branch_resolving", "no_instruction"}), barriers = sampled({"barrier"});
+    std::printf("%-12s %3ld %5ld keys: %5.0f of %5.0f; %6.0f = %5.0f + %4.0f + %5.0f + %5.0f + %4.0f; %6.0f, %5.0f\n",
+                row.at("mechanism").c_str(), static_cast<long>(c.problem.headdim),
+                static_cast<long>(c.problem.seqlen_k), executed, counted, issued + pipes + loads + code + barriers,
+                issued, pipes, loads, code, barriers,
+                r.walk_options.cycles_per_key_tile.back() + ctas * r.walk_options.cycles_per_cta,
+                r.walk_options.waits_per_key_tile);
+    EXPECT_GT(executed / counted,
+              r.plan.num_warps == 1 ? 0.80 : 0.84);  // decoding's copies have addresses of their own
+    EXPECT_LT(executed / counted, 1.03);
+    ++launches;
+  }
+  EXPECT_EQ(launches, 20);
 }
 
 // What a profiler counted of two of the calls, kernel by kernel. O of 64 columns is half a tile, where a warp's lanes

@@ -45,7 +45,7 @@ std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_vie
 
 /// Of that kernel's forward launch, shared-memory wavefronts that an H200's counters leave out, of all and of those
 /// without conflicts: those of copies under the predicate P0 (docs/results/h200-banks.md), by
-/// simulator/measured/unseen_copies.csv. Zeros that they write are taken for seen.
+/// simulator/measured/unseen_copies.csv.
 struct UnseenWavefronts {
   double all = 0, ideal = 0;
 };

@@ -65,9 +65,21 @@ CopyCost through_l1(std::span<const LaneCopy> lanes, int bytes) {
   return {static_cast<int>(std::unique(sectors.begin(), end) - sectors.begin()), stretches};
 }
 
+/// Of shared memory, that the lanes write.
+int lines(const SharedAccess& access) {
+  std::array<std::uint32_t, 32> touched;
+  std::size_t n = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    if (access.active >> lane & 1) touched[n++] = access.address[lane] / 128;
+  std::sort(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n));
+  return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) -
+                          touched.begin());
+}
+
 }  // namespace
 
-CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present) {
+CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present,
+                   bool stores_zeros) {
   std::array<LaneCopy, 32> copies;
   std::size_t n = 0;
   for (std::size_t lane = 0; lane < 32; ++lane)
@@ -79,10 +91,9 @@ CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> fro
     return cost;
   }
   CopyCost cost = whole_chunks(lanes);
-  SharedAccess zeros = to;  // which are written as by a store
+  SharedAccess zeros = to;
   zeros.active &= ~present;
-  cost.of_zeros = wavefronts(zeros);
-  cost.wavefronts += cost.of_zeros;
+  cost.wavefronts += stores_zeros ? wavefronts(zeros) : lines(zeros);
   return cost;
 }
 

@@ -63,6 +63,7 @@ int units(const GlobalAccess& a, std::int64_t unit_bytes, const GlobalLayout& la
 struct CountingSink {
   Counts& counts;
   const GlobalLayout& layout;
+  bool stores_zeros;
   SharedAccess copy{};            // whose global side comes next
   std::set<std::int64_t> read{};  // sectors, of narrow reads
   int last_copy = 0;              // its wavefronts by its places in shared memory; 0: there is none
@@ -90,7 +91,7 @@ struct CountingSink {
     counts.global_sectors[x] += cost.sectors;
     const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
     if (last_copy != 0) see_ways(copy.kind, cost.wavefronts);
-    if (last_copy != 0 && a.bytes == 16) counts.copied_wavefronts[x] += cost.wavefronts - cost.of_zeros;
+    if (last_copy != 0 && a.bytes == 16) counts.copied_wavefronts[x] += cost.wavefronts;
     counts.smem_wavefronts += more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     last_copy = 0;
@@ -114,7 +115,7 @@ struct CountingSink {
     for (std::size_t lane = 0; lane < 32; ++lane)
       if (a.active >> lane & 1)
         from[lane] = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
-    return copy_cost(copy, from, a.active);
+    return copy_cost(copy, from, a.active, stores_zeros);
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
     const auto x = static_cast<std::size_t>(operand);
@@ -227,7 +228,7 @@ const Counts& Counter::of_step(const Work& work, const Step& step, int warp) {
                             static_cast<std::uint64_t>(valid) << 16 | residue << 32;
   const auto [at, is_new] = seen_.try_emplace(key);
   if (is_new) {
-    CountingSink sink{at->second, layout_};
+    CountingSink sink{at->second, layout_, plan_.stores_zeros};
     if (plan_.producer_warps == 0)
       expand(plan_, work, step, warp, sink);
     else

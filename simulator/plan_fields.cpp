@@ -44,6 +44,7 @@ constexpr PlanField fields[] = {
     {"cluster", &P::cluster, 1, 16, Kind::placed, "CTAs to which K and V are multicast, with tma"},
     {"skips_tiles", &P::skips_tiles, 0, 1, Kind::placed, "false: key tiles that no query sees are visited too"},
     {"masks_full_tiles", &P::masks_full_tiles, 0, 1, Kind::compiled, "key tiles that all queries see are masked too"},
+    {"stores_zeros", &P::stores_zeros, 0, 1, Kind::placed, "beyond columns and rows; false: copies write them"},
     {"evict_first_q", &P::evict_first_q, 0, 1, Kind::placed, "L2 hint of Q's copies"},
     {"prefetches_q", &P::prefetches_q, 0, 1, Kind::placed, "to L2, before its copies are asked for"},
     {"packed_heads", &P::packed_heads, 1, 65536, Kind::placed, "query heads of a key head whose rows share tiles"},

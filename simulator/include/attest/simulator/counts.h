@@ -22,17 +22,17 @@ int ideal_wavefronts(const SharedAccess& access);
 /// What a cp.async takes by way of L1, as an H200's counters have it (docs/results/h200-banks.md).
 struct CopyCost {
   int sectors = 0, wavefronts = 0;
-  int of_zeros = 0;  // of the wavefronts of 16-byte copies
 };
 /// `to` is what its lanes write, 16, 8 or 4 bytes each; `from` where each lane reads, in bytes; those of them that are
-/// not in `present` write zeros.
+/// not in `present` write zeros, or, where `stores_zeros`, are left to a store.
 ///
 /// 16 bytes: two lanes share a 32-byte sector, one request and 32 bytes from L2, if the sector's halves go to one
 /// sector of shared memory. A wavefront moves sectors of one 128-byte line to one line of shared memory, each sector
 /// once, whose chunks lie alike: with the same two low bits of (global / 16) ^ (shared / 16), and both halves of each
-/// or the same one. Of lanes that write one place one counts. Fewer: each sector once, and a wavefront for each stretch
-/// of memory that is read, if those are more than the places need.
-CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present);
+/// or the same one; or zeros to one line. Of lanes that write one place one counts. Fewer: each sector once, and a
+/// wavefront for each stretch of memory that is read, if those are more than the places need.
+CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present,
+                   bool stores_zeros = false);
 
 struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
@@ -44,7 +44,7 @@ struct Counts {
   // Of 32 bytes, that each warp instruction asks for; what is read below 16 bytes comes through L1, a sector once a
   // step.
   std::array<std::int64_t, 4> global_sectors{};
-  std::array<std::int64_t, 4> copied_wavefronts{};  // of copies of 16 bytes by cp.async, without zeros that they write
+  std::array<std::int64_t, 4> copied_wavefronts{};  // of copies of 16 bytes by cp.async
   std::int64_t lse_bytes = 0;                       // in whole sectors
   std::int64_t atomic_bytes = 0;                    // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each

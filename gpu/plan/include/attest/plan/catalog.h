@@ -118,6 +118,7 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   plan.num_warps = padded <= 128 ? 4 : 8;
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
+  plan.stores_zeros = true;
   const bool causal = p.causal != Causal::none, local = p.window_left >= 0 || p.window_right >= 0;
   const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
   const bool whole_tiles = whole && padded <= 128 && !local && !p.alibi;

@@ -120,5 +120,23 @@ TEST(BankPatterns, CopiesThatHangOnP0AreCountedOtherwise) {
   EXPECT_GE(not_at_all, 20);
 }
 
+// Headdim 80 in a tile of 96 columns: eight rows of 192 bytes, of whose last 64 a warp copies 32 and fills the rest.
+TEST(BankPatterns, ZerosTakeAWavefrontALineUnlessTheyAreStored) {
+  SharedAccess to{SharedAccess::Kind::fill_async, Operand::k, 16, ~0u, {}};
+  std::array<std::int64_t, 32> from{};
+  std::uint32_t present = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    const std::size_t row = lane / 4, chunk = lane % 4;
+    to.address[lane] = static_cast<std::uint32_t>(192 * row + 128 + 16 * chunk);
+    from[lane] = static_cast<std::int64_t>(2560 * row + 128 + 16 * chunk);
+    present |= chunk < 2 ? 1u << lane : 0;
+  }
+  const int read = 8, lines = 8, stored = 4;  // four rows have each of two places in a line
+  EXPECT_EQ(copy_cost(to, from, present).wavefronts, read + lines);
+  EXPECT_EQ(copy_cost(to, from, present, true).wavefronts, read + stored);
+  EXPECT_EQ(copy_cost(to, from, 0).wavefronts, lines);
+  EXPECT_EQ(copy_cost(to, from, 0).sectors, 0);
+}
+
 }  // namespace
 }  // namespace attest

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -122,6 +124,15 @@ TEST(Commands, HelpListsThemAll) {
     EXPECT_TRUE(tested.contains(name)) << name;
   }
   EXPECT_EQ(listed, tested.size());
+}
+
+TEST(Commands, ReadmeShowsTodaysPrediction) {
+  const Folder folder;
+  const Ran ran = run_attest({"predict", "--model", "llama-3-70b", "--seqlen", "8192", "--device", "h100"}, folder);
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  std::ifstream file(ATTEST_README);
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(readme.find(ran.out), std::string::npos) << "README.md has another one than\n" << ran.out;
 }
 
 TEST(Commands, Version) {

@@ -24,7 +24,8 @@ struct HeadBytes {
 /// single 16 bytes of memory. TMA's own writes are not counted by the hardware.
 struct EnumeratingSink {
   const HeadBytes& head;
-  EnumeratedWavefronts found;
+  bool stores_zeros;
+  EnumeratedWavefronts found{};
   std::int64_t of_last_copy = 0;
   SharedAccess last_copy{};
 
@@ -68,8 +69,8 @@ struct EnumeratingSink {
     if (a.kind == SharedAccess::Kind::fill_async) of_last_copy = wavefronts, last_copy = a;
   }
   /// A narrow cp.async takes a wavefront for each stretch of memory that it reads, if those are more. One of 16 bytes a
-  /// lane takes one for all sectors that go from one line to one line of shared memory in the same way, and as many as
-  /// a store does for the zeros in place of what is not there.
+  /// lane takes one for all sectors that go from one line to one line of shared memory in the same way, and for the
+  /// zeros in place of what is not there one for each line of it, or as many as a store if one writes them.
   void global(const GlobalAccess& a) {
     if (of_last_copy == 0) return;
     const auto x = static_cast<std::size_t>(a.operand);
@@ -93,8 +94,12 @@ struct EnumeratingSink {
       for (std::size_t lane = turn; lane < turn + 8; ++lane)
         if (((last_copy.active & ~a.active) >> lane & 1) != 0)
           fullest = std::max(fullest, ++chunks[last_copy.address[lane] >> 4 & 7]);
-      zeros += fullest;
+      if (stores_zeros) zeros += fullest;
     }
+    std::set<std::uint32_t> lines_of_zeros;
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      if (((last_copy.active & ~a.active) >> lane & 1) != 0) lines_of_zeros.insert(last_copy.address[lane] >> 7);
+    if (!stores_zeros) zeros = std::ssize(lines_of_zeros);
     const std::int64_t wide = static_cast<std::int64_t>(moves.size()) + zeros;
     found.wavefronts += (a.bytes == 16 ? wide : std::max(stretches, of_last_copy)) - of_last_copy;
     of_last_copy = 0;
@@ -150,7 +155,7 @@ std::optional<EnumeratedWavefronts> enumerated_wavefronts(const Case& c, const K
         const Work work = make_work(launch, lengths.args(), b, cta / plan.num_splits, cta % plan.num_splits);
         if (!plan.has_rows(work)) continue;
         const Program program = record(plan, work);
-        EnumeratingSink sink{at, {}, 0, {}};
+        EnumeratingSink sink{at, plan.stores_zeros};
         for (std::size_t warp = 0; warp < program.warps.size(); ++warp) {
           for (const Step& step : program.warps[warp]) {
             if (plan.producer_warps == 0)

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "attest/plan/sm80_ablations.h"
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/unfused.h"
 #include "compiled_registers.h"
@@ -114,14 +113,6 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.kernels; }},
 };
 
-/// The plan that describes one of our own kernels; empty: none does.
-std::string_view plan_of_kernel(std::string_view kernel) {
-  if (kernel == "sm80") return "attest";
-  for (const NamedAblation& ablation : sm80_ablations)
-    if (kernel == ablation.name) return ablation.name;
-  return {};
-}
-
 double error_of(const ComparedFigure& figure) { return std::abs(*figure.ratio() - 1); }
 
 }  // namespace
@@ -153,6 +144,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     TileWalkOptions effort;
     effort.warm = warm;
     effort.dirty_bytes_at_start = call.dirty_bytes_before();
+    if (call.via == "ncu") effort.local_memory_sets = 1;
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
     report.emplace(Predicted{simulate(call.c, described, device, result.plan_name, effort), {}});

@@ -206,7 +206,7 @@ UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name
     const double of_loop = (cells.at(4) == "whole" ? tiles - masked : masked) / tiles;
     const double share = in_loops * of_loop * std::atof(cells.at(7).c_str()) / std::atof(cells.at(6).c_str());
     unseen.all += share * static_cast<double>(counts.copied_wavefronts[x]);
-    unseen.ideal += share * static_cast<double>(counts.global_bytes[x]) / 128;
+    unseen.ideal += share * static_cast<double>(counts.copied_wavefronts_ideal[x]);
   }
   return unseen;
 }

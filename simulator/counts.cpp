@@ -91,7 +91,10 @@ struct CountingSink {
     counts.global_sectors[x] += cost.sectors;
     const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
     if (last_copy != 0) see_ways(copy.kind, cost.wavefronts);
-    if (last_copy != 0 && a.bytes == 16) counts.copied_wavefronts[x] += cost.wavefronts;
+    if (last_copy != 0 && a.bytes == 16) {
+      counts.copied_wavefronts[x] += cost.wavefronts;
+      counts.copied_wavefronts_ideal[x] += last_ideal;
+    }
     counts.smem_wavefronts += more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     last_copy = 0;
@@ -158,6 +161,7 @@ Counts& Counts::operator+=(const Counts& other) {
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
   add(copied_wavefronts, other.copied_wavefronts);
+  add(copied_wavefronts_ideal, other.copied_wavefronts_ideal);
   lse_bytes += other.lse_bytes;
   atomic_bytes += other.atomic_bytes;
   matrix_steps += other.matrix_steps;
@@ -180,6 +184,7 @@ Counts operator*(Counts counts, std::int64_t times) {
   scale(counts.global_bytes);
   scale(counts.global_sectors);
   scale(counts.copied_wavefronts);
+  scale(counts.copied_wavefronts_ideal);
   counts.lse_bytes *= times;
   counts.atomic_bytes *= times;
   counts.matrix_steps *= times;

@@ -17,7 +17,7 @@ std::optional<PlanFault> beyond_tensor_maps(const KernelPlan& plan, const Case& 
   for (const auto& [field, columns] :
        {std::pair{"headdim", c.problem.headdim}, std::pair{"headdim_v", c.problem.headdim_v}})
     if (const std::int64_t bytes = (columns + c.layout.row_gap) * plan.element_bytes; bytes % unit != 0)
-      return refuse(field,
+      return refuse(columns * plan.element_bytes % unit == 0 ? "layout" : field,
                     fmt::format("needs strides of multiples of {} bytes, and {} = {} with row_gap = {} makes them {}",
                                 unit, field, columns, c.layout.row_gap, bytes));
   if (const std::int64_t bytes = c.layout.base_offset * plan.element_bytes; bytes % unit != 0)
@@ -77,7 +77,7 @@ std::optional<PlanFault> exceeds_shared_memory(const KernelPlan& plan, const Dev
                    fmt::format("with tile_n {} and stages {} takes {} bytes of shared memory, more than "
                                "smem_bytes_per_cta_max = {} of {}",
                                plan.tile_n, plan.stages, plan.smem_bytes(), device.smem_bytes_per_cta_max, device.name),
-                   "shared memory", "headdim"};
+                   "shared memory", plan.headdim_v > plan.headdim ? "headdim_v" : "headdim"};
 }
 
 }  // namespace attest

@@ -40,6 +40,8 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     }
     return true;
   };
+  if (const std::size_t end = text.find('\0'); end != std::string_view::npos)  // the library's end of a text
+    refuse(what, fmt::format("{} bytes", text.size()), fmt::format("are not JSON: 0 at byte {}", end + 1));
   Json json;
   try {
     json = Json::parse(text, watch);

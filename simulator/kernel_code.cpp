@@ -34,7 +34,8 @@ CodeTime code_around_tiles(const KernelPlan& plan) {
 
 CodeTime code_of_tile(const KernelPlan& plan) {
   if (!copies_by_call(plan)) return {};
-  constexpr int jumps = 8;  // `alike` has 6 to 8, and the loop's own
+  // `alike` has 6 to 8, and the loop's own; those of scores and masks, which make a loop longer than that, are apart
+  constexpr int jumps = 8;
   return {0, jumps * jump_within_l1_cycles, 0};
 }
 

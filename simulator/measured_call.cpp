@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "attest/plan/sm80_ablations.h"
 #include "attest/problem/error.h"
 #include "attest/problem/text.h"
 #include "attest/simulator/tile_walk.h"
@@ -42,13 +43,21 @@ std::string via_of(const std::vector<std::string>& comments) {
   return {};
 }
 
-/// How many launches make the call, of attest's own kernels; of others at least.
+/// How many launches make the call, of attest's own kernels; 0: as many as there are.
 std::size_t launches_of(const MeasuredCall& call) {
   if (call.kernel == "unfused") return UnfusedCost::kernels;
-  return call.kernel.starts_with("sm80") && call.c.num_splits > 1 ? 2 : 1;  // forward and combine
+  if (plan_of_kernel(call.kernel).empty()) return 0;
+  return call.c.num_splits > 1 ? 2 : 1;  // forward and combine
 }
 
 }  // namespace
+
+std::string_view plan_of_kernel(std::string_view kernel) {
+  if (kernel == "sm80") return "attest";
+  for (const NamedAblation& ablation : sm80_ablations)
+    if (kernel == ablation.name) return ablation.name;
+  return {};
+}
 
 // CUPTI's range profiler leaves more than Nsight Compute, the more the more launches it counts
 // (docs/results/h200-l2.md, counted_chain).
@@ -105,7 +114,8 @@ std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   MeasuredFile result;
   std::vector<std::string> names;
-  std::size_t last = 0;  // line of a launch
+  std::size_t last = 0;              // line of a launch
+  std::vector<std::string> of_call;  // its call's cells
   const auto refuse_unfinished = [&] {
     if (result.calls.empty()) return;
     const MeasuredCall& call = result.calls.back();
@@ -150,9 +160,16 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       } catch (const InvalidInput& error) {
         throw InvalidInput(file, fmt::format("line {}:", at), error.what());
       }
+      of_call = cells;
     }
     if (result.calls.empty() || static_cast<double>(result.calls.back().launches.size()) != *launch)
       refuse(cells[3], "does not follow the launch before it");
+    for (const std::size_t word : {0u, 1u, 2u})
+      if (cells[word] != of_call[word])
+        refuse(shortened(cells[word], 40), fmt::format("is another {} than that of launch 0 of its call", names[word]));
+    if (const std::size_t all = launches_of(result.calls.back()); all != 0 && *launch >= static_cast<double>(all))
+      refuse(cells[3], fmt::format("is one launch too many: a call of {} makes {} (num_splits = {})", cells[1], all,
+                                   result.calls.back().c.num_splits));
     MeasuredLaunch& read = result.calls.back().launches.emplace_back();
     last = at;
     read.function = cells[4];

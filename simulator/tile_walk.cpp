@@ -25,7 +25,7 @@ class Walk {
         device_(device),
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
-        traffic_(grid_, device, resolution_.sampling, options.frame) {}
+        traffic_(grid_, device, resolution_.sampling, options) {}
 
   TileWalk run() {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);

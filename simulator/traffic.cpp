@@ -5,13 +5,14 @@
 
 namespace attest {
 
-Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const std::optional<LocalFrame>& frame)
+Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const TileWalkOptions& options)
     : grid_(grid),
       p_(grid.p),
       plan_(grid.plan),
       device_(device),
-      frame_(frame.value_or(
+      frame_(options.frame.value_or(
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
+      local_memory_sets_(options.local_memory_sets),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -35,7 +36,7 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
     const std::int64_t line = first + at, followed = followed_before(line);
     if (followed == followed_before(line + 1)) return;
     const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
-    const auto set = (name >> 32) % static_cast<std::uint64_t>(std::ceil(local_memory_sets * sampler_.sets()));
+    const auto set = (name >> 32) % static_cast<std::uint64_t>(std::ceil(local_memory_sets_ * sampler_.sets()));
     to.push_back({static_cast<std::uint32_t>(name), static_cast<std::uint16_t>(set),
                   static_cast<std::uint8_t>(followed % device_.l2_partitions), sectors});
   };

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -14,11 +13,6 @@
 #include "schedule.h"
 
 namespace attest {
-
-/// The part of L2's sets that the lines of local memory fall into, at random: with the stack limit that a process has
-/// if it sets none, frames lie 40 KiB a warp apart and fill sets less evenly than random lines would. By what is
-/// written back of 120 to 150 words a thread (`local_places` in docs/results/h200-l2.md).
-inline constexpr double local_memory_sets = 0.86;
 
 /// A sampled line of K or V, and whether a CTA of this call has read these sectors before.
 struct TileLine {
@@ -99,8 +93,8 @@ class Traffic {
     std::int64_t key_tiles = 0;
   };
 
-  /// Keeps references. `frame`: of a thread's local memory; none: each word that it stores has a place of its own.
-  Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const std::optional<LocalFrame>& frame);
+  /// Keeps references. Of the options it has local memory's.
+  Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const TileWalkOptions& options);
 
   /// Where the local memory of the slot with that number lies, whichever CTA it holds.
   void give_local_memory(Slot& slot, int number) const;
@@ -183,6 +177,7 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
+  const double local_memory_sets_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

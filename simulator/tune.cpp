@@ -77,10 +77,10 @@ void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& optio
   const std::string plans = fmt::format("none of {} plans", result.skipped.size());
   const auto named = [](const SkippedPlan& plan) { return plan.reason != not_asked_for; };
   const auto asked = std::find_if(result.skipped.begin(), result.skipped.end(), named);
+  std::string wanted;
+  for (const PlanCondition& condition : options.where)
+    wanted += fmt::format("{}{}={}", wanted.empty() ? "" : " and ", condition.field->name, condition.value);
   if (asked == result.skipped.end()) {
-    std::string wanted;
-    for (const PlanCondition& condition : options.where)
-      wanted += fmt::format("{}{}={}", wanted.empty() ? "" : " and ", condition.field->name, condition.value);
     throw InvalidInput("where", wanted, fmt::format("is met by {}; {}", plans, result.skipped.front().detail));
   }
   const auto nearer = [](const SkippedPlan& a, const SkippedPlan& b) {
@@ -91,7 +91,8 @@ void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& optio
   if (nearest.case_field.empty())
     throw InvalidInput("device", result.device.name, fmt::format("takes {}; {}", plans, asked->detail));
   throw InvalidInput(nearest.case_field, to_json(result.c).at(nearest.case_field).dump(),
-                     fmt::format("is taken by {} on {}; {}", plans, result.device.name, nearest.detail));
+                     fmt::format("is taken by {} on {}{}; {}", plans, result.device.name,
+                                 wanted.empty() ? "" : " with " + wanted, nearest.detail));
 }
 
 }  // namespace

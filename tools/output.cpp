@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "attest/nightly/nightly.h"
@@ -139,6 +140,10 @@ void refuse_input(const Flags& flags, std::string_view field, const fs::path& pa
       throw InvalidInput(field, in_quotes(path.string()), fmt::format("is read for {}, and would be replaced", flag));
   };
   for (const std::string& flag : flags.given_of(input_flags)) refuse(flag, *flags.text(flag));
+  for (const std::string& flag : flags.given_of({"--sweep"})) {  // of plans or devices, which may be files
+    std::istringstream values(flags.text(flag)->substr(flags.text(flag)->find('=') + 1));
+    for (std::string value; std::getline(values, value, ',');) refuse(flag, value);
+  }
   for (const std::string& flag : flags.given_of({"--kernel"}))
     for (const std::string& word : flags.texts(flag)) refuse(flag, kernel_file(word));
   for (const std::string& flag : flags.given_of({"--corpus"}))

@@ -8,6 +8,7 @@
 
 #include "attest/problem/case.h"
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 
 namespace attest {
 namespace {
@@ -20,9 +21,7 @@ constexpr int schema_version = 1;
 constexpr std::size_t most_integers = 1 << 20;
 
 std::string brief(const Json& value) {  // never a page of somebody's file in an error of one line
-  std::string text = value.dump();
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return shortened(value.dump(), 57);
 }
 
 // Reads the members of a case one by one and then says which were not known.
@@ -289,6 +288,9 @@ Case case_from_json_text(std::string_view text) {
     }
     return true;
   };
+  if (const std::size_t end = text.find('\0'); end != std::string_view::npos)  // the library's end of a text
+    throw InvalidInput("case", fmt::format("{} bytes", text.size()),
+                       fmt::format("are not JSON: 0 at byte {}", end + 1));
   try {
     json = Json::parse(text, watch);
   } catch (const Json::parse_error& error) {

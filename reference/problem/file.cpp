@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 
 namespace attest {
 
@@ -18,11 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string short_name(const fs::path& path) {
-  std::string name = path.string();
-  if (name.size() > 60) name = name.substr(0, 57) + "...";
-  return fmt::format("'{}'", name);
-}
+std::string short_name(const fs::path& path) { return fmt::format("'{}'", shortened(path.string(), 57)); }
 
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
   throw EnvironmentError(fmt::format("{}: cannot be written: {}", short_name(path), std::strerror(error)));

@@ -24,12 +24,13 @@ inline std::ostream& operator<<(std::ostream& out, const BadInput& bad) {
 inline void expect_one_line_and_nothing_written(const BadInput& bad) {
   const Folder folder;
   folder.write("truncated.json", R"({"batch": 2,)");
+  folder.write("padded.json", std::string("{\"seqlen_q\":7}\0 junk", 20));
   folder.write("beyond.json", R"({"num_sms": 1e400})");
   const Ran ran = run_attest(bad.arguments, folder);
   EXPECT_EQ(ran.exit_code, bad.exit_code);
   EXPECT_EQ(ran.err, "attest: " + bad.line + "\n");
   EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(folder.files(), (std::vector<std::string>{"beyond.json", "truncated.json"}));
+  EXPECT_EQ(folder.files(), (std::vector<std::string>{"beyond.json", "padded.json", "truncated.json"}));
 }
 
 }  // namespace attest::tools

@@ -299,6 +299,8 @@ const BadInput bad_inputs[] = {
     {{"predict", "--case", "missing.json"}, 2, "case: 'missing.json' does not exist"},
     {{"predict", "--case", "."}, 2, "case: '.' is not a regular file"},
     {{"predict", "--case", "truncated.json"}, 2, "case: 12 bytes are not JSON: malformed at byte 13"},
+    {{"predict", "--case", "padded.json"}, 2, "case: 20 bytes are not JSON: 0 at byte 15"},
+    {{"predict", "--device", "padded.json"}, 2, "device: 20 bytes are not JSON: 0 at byte 15 (in padded.json)"},
     {{"predict", "--case", ""}, 2, "case: '' is neither a file nor a JSON object"},
     {{"predict", "--device", "truncated.json"},
      2,

@@ -43,6 +43,16 @@ TEST(ReplacedInput, TheFileOfAKernel) {
                  "json: 'k.so' is read for --kernel, and would be replaced", "k.so");
 }
 
+TEST(ReplacedInput, AFileThatIsSweptOver) {
+  const Folder folder;
+  folder.write("p.json", "{\"schema\":\"attest/plan/1\",\"base\":\"fa2\"}");
+  for (const std::string& field : {std::string("json"), std::string("csv"), std::string("html")})
+    expect_refused(folder, "predict --headdim 128 --sweep plan=attest,./p.json --" + field + " p.json",
+                   field + ": 'p.json' is read for --sweep, and would be replaced", "p.json");
+  expect_refused(folder, "predict --headdim 128 --sweep device=./p.json --json ./p.json",
+                 "json: './p.json' is read for --sweep, and would be replaced", "p.json");
+}
+
 TEST(ReplacedInput, AnotherNameOfIt) {
   const Folder folder;
   folder.write("k.so", "x");

@@ -165,6 +165,10 @@ TEST(CompiledRegisters, CountersDoNotSeeCopiesUnderP0) {
   EXPECT_EQ(unseen(c).all, whole);
   EXPECT_EQ(unseen(c).ideal, whole);
   EXPECT_EQ(unseen(c, "a100").all, 0);
+  Case zeros = c;  // 64 bytes of each row: with them as many places, and a wavefront a row beside what is read
+  zeros.problem.headdim = zeros.problem.headdim_v = 160;
+  EXPECT_EQ(unseen(zeros).ideal, whole);
+  EXPECT_EQ(unseen(zeros).all, ctas * rows * (4 + 1));
   Case causal = c;
   causal.problem.causal = Causal::bottom_right;
   // of n(n+1)/2 tiles n are masked

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "attest/simulator/l2_cache.h"
+#include "attest/simulator/tile_walk.h"
 #include "measured_rows.h"
-#include "traffic.h"
 
 namespace attest {
 namespace {
@@ -82,7 +82,7 @@ Respilled respilled(int words) {
   constexpr int sets = 15'360, ctas = 264, warps = 4, turns = 64, unrolled = 8;
   L2Cache cache(2, sets, 16, 7);
   std::mt19937 random(1);
-  std::uniform_int_distribution<int> of_sets(0, static_cast<int>(local_memory_sets * sets) - 1);
+  std::uniform_int_distribution<int> of_sets(0, static_cast<int>(TileWalkOptions{}.local_memory_sets * sets) - 1);
   std::vector<CachedLine> lines;
   for (int i = 0; i < ctas * warps * words; ++i)
     lines.push_back(line(static_cast<std::uint32_t>(i), static_cast<int>(random() & 1), of_sets(random)));

@@ -136,6 +136,11 @@ std::string csv_lines(const std::vector<MeasuredCall>& calls, std::size_t lines)
   return whole.substr(0, end);
 }
 
+std::string csv_line(const MeasuredCall& call, std::size_t launch) {
+  const std::string until = csv_lines({call}, 2 + launch), with = csv_lines({call}, 3 + launch);
+  return with.substr(until.size());
+}
+
 // Wherever it is cut, even inside its last number; what is whole behind the header has whole calls.
 TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
   const std::string whole = to_csv({two_launches()}, {"of a test"});
@@ -149,6 +154,22 @@ TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
       "launch 1 is missing";
   EXPECT_EQ(message_of(csv_lines({two_launches()}, 3)), missing);
   EXPECT_EQ(message_of(csv_lines({two_launches()}, 3) + "# a comment\n\n"), missing);
+  // a launch of another call behind it, and one more than there can be
+  MeasuredCall other = two_launches();
+  other.c.problem.nheads = 2;
+  EXPECT_THAT(message_of(csv_lines({two_launches()}, 3) + csv_line(other, 1)),
+              testing::AllOf(HasSubstr("panel.csv: line 4: '{"),
+                             HasSubstr("is another case than that of launch 0 of its call")));
+  other = two_launches();
+  other.kernel = "sm80-no-skip";
+  EXPECT_EQ(message_of(csv_lines({two_launches()}, 3) + csv_line(other, 1)),
+            "panel.csv: line 4: 'sm80-no-skip' is another kernel than that of launch 0 of its call");
+  other = two_launches();
+  other.launches.push_back(other.launches.back());
+  EXPECT_EQ(message_of(to_csv({other}, {"of a test"})),
+            "panel.csv: line 5: '2' is one launch too many: a call of sm80 makes 2 (num_splits = 4)");
+  other.kernel = "./mine.so";  // whose launches nobody knows
+  EXPECT_EQ(message_of(to_csv({other}, {"of a test"})), "");
   MeasuredCall alone = two_launches();
   alone.launches.pop_back();
   EXPECT_EQ(message_of(to_csv({alone, two_launches()}, {"of a test"})), missing);

@@ -212,7 +212,7 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
 
 // Of a warp's key tile: what it executes, and by which causes a profile's samples have it wait, beside the model's
 // cycles and what of them it waits for at no resource. What is around key tiles is in all of them.
-TEST(Panel, WarpsExecuteAndWaitAsSampled) {
+TEST(Panel, WarpsExecuteAsCounted) {
   const DeviceSpec h200 = load_device("h200");
   std::printf(
       "instructions, predicted of counted; sampled cycles = issue and control words + pipes and other warps + "

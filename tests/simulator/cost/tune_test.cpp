@@ -180,10 +180,10 @@ TEST(Tune, SaysWhatNoPlanHas) {
       testing::MatchesRegex("headdim: 256 is taken by none of [0-9]+ plans on mtt-s4000; tile_m 32 with tile_n 16 "
                             "and stages 1 takes 32768 bytes of shared memory, more than "
                             "smem_bytes_per_cta_max = 28672 of mtt-s4000"));
-  EXPECT_THAT(
-      refusal("h200", {"copy_kind=tma"}, 60),
-      testing::MatchesRegex("headdim: 60 is taken by none of [0-9]+ plans on h200; copy_kind tma needs strides of "
-                            "multiples of 16 bytes, and headdim = 60 with row_gap = 0 makes them 120"));
+  EXPECT_THAT(refusal("h200", {"copy_kind=tma"}, 60),
+              testing::MatchesRegex(
+                  "headdim: 60 is taken by none of [0-9]+ plans on h200 with copy_kind=tma; copy_kind tma needs "
+                  "strides of multiples of 16 bytes, and headdim = 60 with row_gap = 0 makes them 120"));
   EXPECT_THAT(refusal("a100", {"stages=7"}), testing::HasSubstr("stages: 7 is outside 1 to 4 (in --where)"));
   EXPECT_THAT(refusal("a100", {"matrix_kind=wmma"}), testing::HasSubstr("must be one of mma_sync, wgmma"));
 }

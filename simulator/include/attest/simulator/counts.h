@@ -44,9 +44,10 @@ struct Counts {
   // Of 32 bytes, that each warp instruction asks for; what is read below 16 bytes comes through L1, a sector once a
   // step.
   std::array<std::int64_t, 4> global_sectors{};
-  std::array<std::int64_t, 4> copied_wavefronts{};  // of copies of 16 bytes by cp.async
-  std::int64_t lse_bytes = 0;                       // in whole sectors
-  std::int64_t atomic_bytes = 0;                    // a sector each way for each one
+  // of copies of 16 bytes by cp.async, with the zeros beside them
+  std::array<std::int64_t, 4> copied_wavefronts{}, copied_wavefronts_ideal{};
+  std::int64_t lse_bytes = 0;     // in whole sectors
+  std::int64_t atomic_bytes = 0;  // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each
   std::int64_t exponentials = 0;  // of scores, masked ones included
   std::int64_t copies = 0;        // warp instructions that fill shared memory

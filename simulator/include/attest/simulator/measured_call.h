@@ -33,6 +33,9 @@ struct MeasuredCall {
   std::optional<double> of_longest(std::string_view counter) const;
 };
 
+/// The plan that describes one of our own fused kernels; empty: none does.
+std::string_view plan_of_kernel(std::string_view kernel);
+
 /// CSV: `comments`, a line each after "# "; the names mechanism,kernel,case,launch,function and the counters; a row a
 /// launch, numbered from 0 within its call. `case` is the case's JSON.
 std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std::string>& comments);

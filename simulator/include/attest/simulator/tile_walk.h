@@ -38,6 +38,10 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
+  /// The part of L2's sets that the lines of local memory fall into, at random: with the stack limit that a process has
+  /// if it sets none, frames lie 40 KiB a warp apart and fill sets less evenly than random lines would. By what is
+  /// written back of 120 to 150 words a thread (`local_places` in docs/results/h200-l2.md); under Nsight Compute, 1.
+  double local_memory_sets = 0.86;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

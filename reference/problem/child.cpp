@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <set>
 
@@ -58,7 +58,7 @@ Family& family() {
 }
 
 // "17 (a (strange) name) S 4 ...": the number behind the state.
-pid_t parent_in(const std::string& stat) {
+pid_t parent_in(std::string_view stat) {
   const std::size_t name_end = stat.rfind(')');
   constexpr std::size_t to_parent = 4;  // ") S "
   pid_t parent = -1;
@@ -75,8 +75,9 @@ std::vector<pid_t> children_of_this_process() {
     pid_t pid = -1;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
     std::ifstream file(at->path() / "stat");
-    const std::string stat{std::istreambuf_iterator<char>(file), {}};
-    if (parent_in(stat) == ::getpid()) children.push_back(pid);
+    std::array<char, 4096> stat{};  // read() is told of a process that ends here, where an iterator would throw
+    file.read(stat.data(), stat.size());
+    if (parent_in({stat.data(), static_cast<std::size_t>(file.gcount())}) == ::getpid()) children.push_back(pid);
   }
   return children;
 }

@@ -1,0 +1,35 @@
+// Files whose names or contents are at fault, which no row of bad_input_test.cpp can hold.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "run_attest.h"
+
+namespace attest::tools {
+namespace {
+
+// By whoever says it: what dlopen() and Python quote of a file's name, as a flag's own value.
+TEST(BadInput, ControlCharactersOfAFilesNameAreEscaped) {
+  const Folder folder;
+  const std::string name = "./two\nlines\x7f\xc2\x9b.so", shown = "./two\\x0alines\\x7f\\xc2\\x9b.so";
+  folder.write(name, "no library");
+  const Ran check = run_attest({"check", "--kernel", name}, folder),
+            doctor = run_attest({"doctor", "--kernel", name}, folder);
+  EXPECT_EQ(check.err.find("attest: kernel '" + shown + "' cannot be loaded: "), 0u) << check.err;
+  EXPECT_EQ(std::count(check.err.begin(), check.err.end(), '\n'), 1) << check.err;
+  EXPECT_EQ(doctor.out.find("kernel " + shown + "\n"), 0u) << doctor.out;
+  EXPECT_EQ(std::count(doctor.out.begin(), doctor.out.end(), '\n'), 2) << doctor.out;
+}
+
+TEST(BadInput, APanelAgainstOneOfOtherCalls) {
+  const Folder folder;
+  folder.write("other.csv", "mechanism,kernel,case,launch,function,a.sum\nm,cpu,{},0,f,1\n");
+  const Ran ran = run_attest({"measure", "--panel", "--from", ATTEST_PANEL, "--against", "other.csv"}, folder);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err, "attest: against: 'other.csv' has no call of these\n");
+}
+
+}  // namespace
+}  // namespace attest::tools

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <vector>
@@ -37,7 +38,15 @@ struct EnumeratingSink {
         chunks[lane * a.bytes / 32].insert(a.address[static_cast<std::size_t>(lane)] / 16);
     return std::all_of(chunks.begin(), chunks.end(), [](const auto& of) { return of.second.size() == 1; });
   }
+  SharedAccess staged{};
+
   void shared(const SharedAccess& a) {
+    if (stores_zeros && a.kind == SharedAccess::Kind::load_staged)
+      staged = a;
+    else
+      enumerate(a);
+  }
+  void enumerate(const SharedAccess& a) {
     of_last_copy = 0;
     if (a.kind == SharedAccess::Kind::fill_bulk) return;
     std::int64_t wavefronts = 0, bytes = 0;
@@ -69,18 +78,25 @@ struct EnumeratingSink {
     if (a.kind == SharedAccess::Kind::fill_async) of_last_copy = wavefronts, last_copy = a;
   }
   /// A narrow cp.async takes a wavefront for each stretch of memory that it reads, if those are more. One of 16 bytes a
-  /// lane takes one for all sectors that go from one line to one line of shared memory in the same way, and for the
-  /// zeros in place of what is not there one for each line of it, or as many as a store if one writes them.
+  /// lane takes one for all sectors that go from one line to one line of shared memory in the same way. Zeros in place
+  /// of what is not there take as many as a store of them if one writes them, else as many as a store of all lanes, and
+  /// one for each row but one that eight lanes read which have zeros among them.
   void global(const GlobalAccess& a) {
+    if (stores_zeros && a.write) {  // its lanes load what they have a row for
+      staged.active &= a.active;
+      enumerate(staged);
+    }
     if (of_last_copy == 0) return;
     const auto x = static_cast<std::size_t>(a.operand);
     std::map<std::vector<std::int64_t>, int> pieces;  // by sector, place and shift of halves: which halves
+    std::array<std::int64_t, 32> from{};
     std::int64_t stretches = 0, before = -1, zeros = 0;
     for (std::size_t lane = 0; lane < 32; ++lane) {
       if ((a.active >> lane & 1) == 0) continue;
       const std::int64_t pack = a.operand == Operand::q || a.operand == Operand::o ? head.packed_heads : 1;
       const std::int64_t first = head.row0[x] + a.row[lane] / pack * head.row_stride[x] +
                                  a.row[lane] % pack * head.head_stride[x] + a.byte[lane];
+      from[lane] = first;
       stretches += first == before ? 0 : 1;
       before = first + a.bytes;
       const std::int64_t to = last_copy.address[lane];
@@ -88,18 +104,26 @@ struct EnumeratingSink {
     }
     std::set<std::vector<std::int64_t>> moves;  // no sector goes to two places here
     for (const auto& [piece, halves] : pieces) moves.insert({piece[0] >> 2, piece[1] >> 2, piece[2], halves});
+    const std::uint32_t without = last_copy.active & ~a.active;
     for (std::size_t turn = 0; turn < 32; turn += 8) {
       std::map<std::uint32_t, int> chunks;  // of a line of shared memory: how many zeros
+      std::set<std::int64_t> rows;          // by where its first chunk of these lanes would lie
       int fullest = 0;
-      for (std::size_t lane = turn; lane < turn + 8; ++lane)
-        if (((last_copy.active & ~a.active) >> lane & 1) != 0)
+      for (std::size_t lane = turn; lane < turn + 8; ++lane) {
+        if ((without >> lane & 1) != 0)
           fullest = std::max(fullest, ++chunks[last_copy.address[lane] >> 4 & 7]);
-      if (stores_zeros) zeros += fullest;
+        else if ((a.active >> lane & 1) != 0)
+          rows.insert(from[lane] - 16 * static_cast<std::int64_t>(lane));
+      }
+      if (stores_zeros)
+        zeros += fullest;
+      else if (!chunks.empty() && !rows.empty())
+        zeros += std::ssize(rows) - 1;
     }
-    std::set<std::uint32_t> lines_of_zeros;
-    for (std::size_t lane = 0; lane < 32; ++lane)
-      if (((last_copy.active & ~a.active) >> lane & 1) != 0) lines_of_zeros.insert(last_copy.address[lane] >> 7);
-    if (!stores_zeros) zeros = std::ssize(lines_of_zeros);
+    if (!stores_zeros && without != 0) {
+      zeros += of_last_copy;
+      if (a.bytes == 16) found.ideal += (16 * std::popcount(a.active) + 127) / 128;
+    }
     const std::int64_t wide = static_cast<std::int64_t>(moves.size()) + zeros;
     found.wavefronts += (a.bytes == 16 ? wide : std::max(stretches, of_last_copy)) - of_last_copy;
     of_last_copy = 0;

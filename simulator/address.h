@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <numeric>
 #include <utility>
@@ -71,9 +72,13 @@ class LineSampler {
         slices_(static_cast<std::uint32_t>(device.l2_slices_per_partition)),
         indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
         blocks_(std::min(64U, indices_ & (~indices_ + 1))),
+        block_bits_(static_cast<std::uint32_t>(std::countr_zero(blocks_))),
+        period_(slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines))),
         places_(places(slices_)),
         sampled_(std::size_t{indices_} * slices_, -1),
         kept_(indices_) {
+    for (std::size_t block = 0; block < blocks_; ++block)
+      turn_of_block_[block] = static_cast<std::uint32_t>(mix(block) % period_);
     const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
     for (std::size_t set = 0; set < sampled_.size(); ++set) {
       if (mix(set) > keep_below) continue;
@@ -119,18 +124,18 @@ class LineSampler {
   const Region& region_of(std::int64_t at) const {
     if (at == region_at_) return region_;
     region_at_ = at;
-    // 32 bits of regions are 32 TiB, and their divisions are twice as fast
-    const auto region = static_cast<std::uint32_t>(at), range = region / (block_regions * blocks_);
-    const std::uint32_t block = region / block_regions % blocks_;
+    // 32 bits of regions are 32 TiB, and their divisions take half as long: walks of keys that are read once wait for
+    // them
+    const auto region = static_cast<std::uint32_t>(at), at_block = region / block_regions;
+    const std::uint32_t range = at_block >> block_bits_, block = at_block & (blocks_ - 1);
     const auto key = static_cast<std::uint32_t>(mix(range) >> 40);
-    const std::uint32_t placed = (block * (2 * (key & 31) + 1) + (key >> 8)) % blocks_;
+    const std::uint32_t placed = (block * (2 * (key & 31) + 1) + (key >> 8)) & (blocks_ - 1);
     const std::uint32_t share = indices_ / blocks_, before = range * block_regions + region % block_regions;
     const std::uint64_t turn = mix(region);
-    // slices that get two lines repeat with this period: turns by it leave them where they are
-    const std::uint32_t period = slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines));
+    const std::uint32_t turns = static_cast<std::uint32_t>(turn >> 32) % slices_ * period_;
     region_ = {
         places_[turn & 255].data(),
-        static_cast<std::uint32_t>(((turn >> 32) * period + mix(placed) % period + before / share) % slices_),
+        (turns + turn_of_block_[placed] + before / share) % slices_,
         placed * share + before % share,
     };
     return region_;
@@ -166,7 +171,9 @@ class LineSampler {
 
   int partitions_;
   std::uint32_t slices_, indices_;
-  std::uint32_t blocks_;  // of a range: as many as divide the indices, a power of two
+  std::uint32_t blocks_, block_bits_;  // of a range: as many as divide the indices, a power of two
+  std::uint32_t period_;               // of slices that get two lines: turns by it leave them where they are
+  std::array<std::uint32_t, 64> turn_of_block_{};
   Places places_;
   std::vector<std::int32_t> sampled_;  // number of a set among those that are kept, or -1
   std::vector<std::uint64_t> kept_;    // by set in a slice: a bit a slice in which it is kept

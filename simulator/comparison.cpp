@@ -11,13 +11,8 @@
 namespace attest {
 namespace {
 
-/// A prediction, and what of its wavefronts the counters of the call leave out.
-struct Predicted : SimulationReport {
-  UnseenWavefronts unseen;
-};
-
 using Call = MeasuredCall;
-using R = Predicted;
+using R = SimulationReport;
 using Value = std::optional<double>;
 
 Value scaled(Value x, double factor) { return x ? std::make_optional(*x * factor) : std::nullopt; }
@@ -43,9 +38,9 @@ constexpr auto sectors = [](const Call& call, std::string_view counter) { return
 constexpr auto longest = [](const Call& call, std::string_view counter) { return call.of_longest(counter); };
 
 constexpr std::string_view program = "the recorded program: exact but for what it does not hold";
-constexpr std::string_view seen =
-    "the recorded program, less copies under predicate P0, which the counter does not see";
+constexpr std::string_view seen = "the recorded program, with predicate P0 taken for false as the counter takes it";
 constexpr std::string_view spill = "registers: estimated spill, or the plan's own data";
+constexpr std::string_view a_word_each = "words that are spilled; compilers also move two in one instruction";
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 
@@ -76,14 +71,15 @@ constexpr Figure figures[] = {
     {"l2_crossing_bytes", "B", "lts__t_sectors_srcunit_ltcfabric.sum", sectors, traffic,
      [](const R& r) -> Value { return r.l2_crossing_bytes; }, nullptr},
     {"smem_wavefronts", "", "memory_l1_wavefronts_shared", total, seen,
-     [](const R& r) -> Value { return r.smem_wavefronts - r.unseen.all; }, nullptr},
+     [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
     {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, seen,
-     [](const R& r) -> Value { return r.smem_wavefronts_ideal - r.unseen.ideal; }, nullptr},
-    {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, spill,
+     [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
+    {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, a_word_each,
      [](const R& r) -> Value { return r.spill_store_bytes / 128; }, nullptr},
     {"spill_store_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", sectors, spill,
      [](const R& r) -> Value { return r.spill_store_bytes; }, local},
-    {"spill_load_instructions", "", "smsp__inst_executed_op_local_ld.sum", total, "", nullptr, nullptr},
+    {"spill_load_instructions", "", "smsp__inst_executed_op_local_ld.sum", total, a_word_each,
+     [](const R& r) -> Value { return r.spill_load_bytes / 128; }, nullptr},
     {"spill_load_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", sectors, spill,
      [](const R& r) -> Value { return r.spill_load_bytes; }, local},
     {"tensor_percent", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", longest, time,
@@ -131,7 +127,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
-  std::optional<Predicted> report;
+  std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
@@ -147,10 +143,12 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     if (call.via == "ncu") effort.local_memory_sets = 1;
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
-    report.emplace(Predicted{simulate(call.c, described, device, result.plan_name, effort), {}});
+    report = simulate(call.c, described, device, result.plan_name, effort);
     result.bound = report->bound;
-    if (!plan_of_kernel(call.kernel).empty())
-      report->unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
+    if (!plan_of_kernel(call.kernel).empty()) {  // whose counters leave some out
+      const UnseenWavefronts unseen = unseen_wavefronts(report->plan, result.plan_name, call.c, device);
+      report->smem_wavefronts -= unseen.all, report->smem_wavefronts_ideal -= unseen.ideal;
+    }
   }
   for (const Figure& f : figures) {
     ComparedFigure& figure = result.figures.emplace_back();

@@ -195,18 +195,27 @@ UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name
   if (counts.key_tiles == 0) return unseen;
   const double tiles = static_cast<double>(counts.key_tiles), masked = static_cast<double>(counts.masked_key_tiles);
   const KeyRuns runs = count_key_runs(c, plan);
-  const auto walks = static_cast<double>(runs.masked_first + runs.whole_first);
+  const double before = static_cast<double>(runs.masked_first + runs.whole_first) / tiles;
   static const auto all = cells_of(embedded_unseen_copies().front().text);
   for (const std::vector<std::string>& cells : all) {
     if (!is_of(cells, *row)) continue;
-    const bool values = cells.at(5) == "v";
-    const auto x = static_cast<std::size_t>(values ? Operand::v : Operand::k);
+    const std::string &operand = cells.at(4), &place = cells.at(5);
     // the first K, with two slots the first V too, is copied before the loops
-    const double in_loops = values && plan.stages == 1 ? 1 : (tiles - walks) / tiles;
-    const double of_loop = (cells.at(4) == "whole" ? tiles - masked : masked) / tiles;
-    const double share = in_loops * of_loop * std::atof(cells.at(7).c_str()) / std::atof(cells.at(6).c_str());
-    unseen.all += share * static_cast<double>(counts.copied_wavefronts[x]);
-    unseen.ideal += share * static_cast<double>(counts.copied_wavefronts_ideal[x]);
+    const bool in_loops = operand == "v" && plan.stages == 1;
+    const double of_place = operand == "q" ? 1
+                            : place == "before"
+                                ? before
+                                : (in_loops ? 1 : 1 - before) * (place == "whole" ? tiles - masked : masked) / tiles;
+    const auto share = [&](std::size_t column) {
+      return of_place * std::stod(cells.at(column)) / std::stod(cells.at(6));
+    };
+    const auto x = static_cast<std::size_t>(operand == "q" ? Operand::q : operand == "k" ? Operand::k : Operand::v);
+    const auto of = [&](const CopiedWavefronts& n) {
+      return share(7) * static_cast<double>(n.all) + share(8) * static_cast<double>(n.all - n.as_zeros) +
+             share(9) * static_cast<double>(n.all - n.as_whole);
+    };
+    unseen.all += of(counts.copied[x]);
+    unseen.ideal += of(counts.copied_ideal[x]);
   }
   return unseen;
 }

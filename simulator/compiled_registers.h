@@ -44,8 +44,8 @@ std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_vie
                                          const DeviceSpec& device);
 
 /// Of that kernel's forward launch, shared-memory wavefronts that an H200's counters leave out, of all and of those
-/// without conflicts: those of copies under the predicate P0 (docs/results/h200-banks.md), by
-/// simulator/measured/unseen_copies.csv.
+/// without conflicts: they take the predicate P0 for false, on which copies by simulator/measured/unseen_copies.csv
+/// hang (docs/results/h200-banks.md). Negative where they see more than there are.
 struct UnseenWavefronts {
   double all = 0, ideal = 0;
 };

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <span>
 
 #include "attest/simulator/counts.h"
+#include "distinct.h"
 
 namespace attest {
 namespace {
@@ -60,20 +62,32 @@ CopyCost through_l1(std::span<const LaneCopy> lanes, int bytes) {
     stretches += n == 0 || lanes[n - 1].from + bytes != lane.from;
     sectors[n++] = lane.from / 32;
   }
-  const auto end = sectors.begin() + static_cast<std::ptrdiff_t>(n);
-  std::sort(sectors.begin(), end);
-  return {static_cast<int>(std::unique(sectors.begin(), end) - sectors.begin()), stretches};
+  return {count_distinct(std::span(sectors).first(n)), stretches};
 }
 
-/// Of shared memory, that the lanes write.
-int lines(const SharedAccess& access) {
-  std::array<std::uint32_t, 32> touched;
-  std::size_t n = 0;
-  for (std::size_t lane = 0; lane < 32; ++lane)
-    if (access.active >> lane & 1) touched[n++] = access.address[lane] / 128;
-  std::sort(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n));
-  return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) -
-                          touched.begin());
+/// Of zeros beside what is read: those of storing all lanes' bytes, and of eight lanes, some of which are zeros, one
+/// more for each further row that the others read from.
+int with_zeros(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present) {
+  constexpr std::size_t together = 8;
+  int wavefronts_of_zeros = wavefronts(to);
+  for (std::size_t first = 0; first < from.size(); first += together) {
+    int rows = 0;
+    bool zeros = false;
+    std::size_t before = from.size();  // a lane that reads
+    for (std::size_t lane = first; lane < first + together; ++lane) {
+      if ((to.active >> lane & 1) == 0) continue;
+      if ((present >> lane & 1) == 0) {
+        zeros = true;
+        continue;
+      }
+      const bool reads_on =
+          before < lane && from[lane] == from[before] + static_cast<std::int64_t>(16 * (lane - before));
+      rows += reads_on ? 0 : 1;
+      before = lane;
+    }
+    if (zeros) wavefronts_of_zeros += std::max(0, rows - 1);
+  }
+  return wavefronts_of_zeros;
 }
 
 }  // namespace
@@ -93,7 +107,10 @@ CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> fro
   CopyCost cost = whole_chunks(lanes);
   SharedAccess zeros = to;
   zeros.active &= ~present;
-  cost.wavefronts += stores_zeros ? wavefronts(zeros) : lines(zeros);
+  if (stores_zeros)
+    cost.wavefronts += wavefronts(zeros);
+  else if (zeros.active != 0)
+    cost.wavefronts += with_zeros(to, from, present);
   return cost;
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <span>
+
+#include "distinct.h"
 
 namespace attest {
 namespace {
@@ -55,21 +58,25 @@ int units(const GlobalAccess& a, std::int64_t unit_bytes, const GlobalLayout& la
     touched[n++] = first / unit_bytes;
     touched[n++] = (first + a.bytes - 1) / unit_bytes;
   }
-  std::sort(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n));
-  return static_cast<int>(std::unique(touched.begin(), touched.begin() + static_cast<std::ptrdiff_t>(n)) -
-                          touched.begin());
+  return count_distinct(std::span(touched).first(n));
 }
 
 struct CountingSink {
   Counts& counts;
   const GlobalLayout& layout;
   bool stores_zeros;
-  SharedAccess copy{};            // whose global side comes next
+  SharedAccess copy{}, staged{};  // whose global side comes next
   std::set<std::int64_t> read{};  // sectors, of narrow reads
   int last_copy = 0;              // its wavefronts by its places in shared memory; 0: there is none
   int last_ideal = 0;             // of the last access
 
   void shared(const SharedAccess& a) {
+    if (stores_zeros && a.kind == SharedAccess::Kind::load_staged)
+      staged = a;  // by lane, if its row exists
+    else
+      count(a);
+  }
+  void count(const SharedAccess& a) {
     const int n = wavefronts(a), ideal = ideal_wavefronts(a);
     const bool bulk = a.kind == SharedAccess::Kind::fill_bulk;
     counts.smem_wavefronts += bulk ? 0 : n;
@@ -80,24 +87,41 @@ struct CountingSink {
     see_ways(a.kind, n);
     last_copy = a.kind == SharedAccess::Kind::fill_async ? n : 0;
     if (last_copy != 0) copy = a;
+    if (last_copy != 0 && a.bytes == 16) {  // zeros alone, if nothing is read
+      counts.copied[static_cast<std::size_t>(a.operand)] += {n, n, n};
+      counts.copied_ideal[static_cast<std::size_t>(a.operand)] += {ideal, ideal, ideal};
+    }
     counts.copies += a.kind == SharedAccess::Kind::fill_async || a.kind == SharedAccess::Kind::fill_sync;
   }
   void global(const GlobalAccess& a) {
     const auto x = static_cast<std::size_t>(a.operand);
+    if (stores_zeros && a.write) {
+      staged.active &= a.active;
+      count(staged);
+    }
     counts.global_bytes[x] += std::int64_t{std::popcount(a.active)} * a.bytes;
-    CopyCost cost = cost_of(a);
+    CopyCost cost = cost_of(a, a.active);
     // what is narrower than 16 bytes goes through L1, which has the sectors that the step has read before
     if (!a.write && a.bytes < 16) cost.sectors = unread_sectors(a);
     counts.global_sectors[x] += cost.sectors;
     const int more = last_copy == 0 ? 0 : cost.wavefronts - last_copy;
     if (last_copy != 0) see_ways(copy.kind, cost.wavefronts);
+    const int ideal_more = last_copy != 0 && a.bytes == 16 ? ideal_beside_zeros(a) : 0;
     if (last_copy != 0 && a.bytes == 16) {
-      counts.copied_wavefronts[x] += cost.wavefronts;
-      counts.copied_wavefronts_ideal[x] += last_ideal;
+      counts.copied[x] += {more, 0, cost_of(a, copy.active).wavefronts - last_copy};
+      counts.copied_ideal[x] += {ideal_more, 0, 0};
     }
     counts.smem_wavefronts += more;
+    counts.smem_wavefronts_ideal += ideal_more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
+    counts.ideal_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += ideal_more;
     last_copy = 0;
+  }
+  /// Of what a copy reads, if it writes zeros too, which take as many as all its lanes.
+  int ideal_beside_zeros(const GlobalAccess& a) const {
+    SharedAccess reads = copy;
+    reads.active &= a.active;
+    return stores_zeros || reads.active == copy.active ? 0 : ideal_wavefronts(reads);
   }
   void see_ways(SharedAccess::Kind kind, int wavefronts) {
     std::int64_t& most = counts.ways_by_kind[static_cast<std::size_t>(kind)];
@@ -112,13 +136,12 @@ struct CountingSink {
     }
     return n;
   }
-  CopyCost cost_of(const GlobalAccess& a) const {
+  CopyCost cost_of(const GlobalAccess& a, std::uint32_t present) const {
     if (last_copy == 0) return {units(a, 32, layout), 0};
     std::array<std::int64_t, 32> from{};
     for (std::size_t lane = 0; lane < 32; ++lane)
-      if (a.active >> lane & 1)
-        from[lane] = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
-    return copy_cost(copy, from, a.active, stores_zeros);
+      if (present >> lane & 1) from[lane] = layout.row(static_cast<std::size_t>(a.operand), a.row[lane]) + a.byte[lane];
+    return copy_cost(copy, from, present, stores_zeros);
   }
   void bulk_row(Operand operand, int row, int bytes, bool /*write*/) {
     const auto x = static_cast<std::size_t>(operand);
@@ -151,6 +174,16 @@ int wavefronts(const SharedAccess& access) {
 
 int ideal_wavefronts(const SharedAccess& access) { return (std::popcount(access.active) * access.bytes + 127) / 128; }
 
+CopiedWavefronts& CopiedWavefronts::operator+=(const CopiedWavefronts& other) {
+  all += other.all, as_zeros += other.as_zeros, as_whole += other.as_whole;
+  return *this;
+}
+
+CopiedWavefronts& CopiedWavefronts::operator*=(std::int64_t times) {
+  all *= times, as_zeros *= times, as_whole *= times;
+  return *this;
+}
+
 Counts& Counts::operator+=(const Counts& other) {
   smem_wavefronts += other.smem_wavefronts;
   smem_wavefronts_ideal += other.smem_wavefronts_ideal;
@@ -160,8 +193,8 @@ Counts& Counts::operator+=(const Counts& other) {
     ways_by_kind[k] = std::max(ways_by_kind[k], other.ways_by_kind[k]);
   add(global_bytes, other.global_bytes);
   add(global_sectors, other.global_sectors);
-  add(copied_wavefronts, other.copied_wavefronts);
-  add(copied_wavefronts_ideal, other.copied_wavefronts_ideal);
+  add(copied, other.copied);
+  add(copied_ideal, other.copied_ideal);
   lse_bytes += other.lse_bytes;
   atomic_bytes += other.atomic_bytes;
   matrix_steps += other.matrix_steps;
@@ -183,8 +216,8 @@ Counts operator*(Counts counts, std::int64_t times) {
   scale(counts.ideal_by_kind);
   scale(counts.global_bytes);
   scale(counts.global_sectors);
-  scale(counts.copied_wavefronts);
-  scale(counts.copied_wavefronts_ideal);
+  scale(counts.copied);
+  scale(counts.copied_ideal);
   counts.lse_bytes *= times;
   counts.atomic_bytes *= times;
   counts.matrix_steps *= times;

@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "attest/plan/launch.h"
+#include "attest/simulator/unified_buffer.h"
+
 namespace attest {
 namespace {
 
@@ -24,6 +27,23 @@ std::optional<PlanFault> beyond_tensor_maps(const KernelPlan& plan, const Case& 
     return refuse("base_offset",
                   fmt::format("needs tensors that begin at multiples of {} bytes, and base_offset = {} makes it {}",
                               unit, c.layout.base_offset, bytes));
+  return std::nullopt;
+}
+
+std::optional<PlanFault> of_another_case(const KernelPlan& plan, const Problem& p) {
+  struct Same {
+    const char* field;
+    std::int64_t of_plan, of_case;
+  };
+  for (const Same& same : {Same{"headdim", plan.headdim, p.headdim}, Same{"headdim_v", plan.headdim_v, p.headdim_v},
+                           Same{"element_bytes", plan.element_bytes, bytes_of(p.dtype)}})
+    if (same.of_plan != same.of_case)
+      return PlanFault{same.field, fmt::format("{}", same.of_plan),
+                       fmt::format("of the plan is not the case's {}", same.of_case), "of another case"};
+  if (const std::int64_t sharing = p.nheads / p.nheads_k; sharing % plan.packed_heads != 0)
+    return PlanFault{"packed_heads", fmt::format("{}", plan.packed_heads),
+                     fmt::format("does not divide the {} query heads of a key head", sharing), "of another case",
+                     "nheads"};
   return std::nullopt;
 }
 
@@ -65,10 +85,12 @@ std::optional<PlanFault> lacking_feature(const KernelPlan& plan, const DeviceSpe
   return exceeds_shared_memory(plan, device);
 }
 
-std::optional<PlanFault> plan_fault(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+std::optional<PlanFault> plan_fault(const KernelPlan& given, const Case& c, const DeviceSpec& device) {
+  const KernelPlan plan = with_features(given, c);
   if (const char* why = plan.invalid(); why != nullptr) return plan_fault(plan, why);
-  const auto of_device = lacking_feature(plan, device);
-  return of_device ? of_device : beyond_tensor_maps(plan, c);
+  if (auto fault = of_another_case(plan, c.problem)) return fault;
+  if (auto fault = lacking_feature(plan, device)) return fault;
+  return device.kind == DeviceKind::gpu ? beyond_tensor_maps(plan, c) : beyond_unified_buffer(plan, c, device);
 }
 
 std::optional<PlanFault> exceeds_shared_memory(const KernelPlan& plan, const DeviceSpec& device) {

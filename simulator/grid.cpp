@@ -26,6 +26,12 @@ std::vector<std::int64_t> first_rows(const std::vector<std::int64_t>& lengths, s
   return first;
 }
 
+/// Whether no two of the CTAs or clusters that the device holds at a time walk the same keys: a head's splits follow
+/// each other, then come those of the next query head, which may share its keys.
+bool walk_keys_alone(const Grid& grid, std::int64_t slots) {
+  return grid.q_tiles <= grid.plan.cluster && (grid.nheads == grid.p.nheads_k || grid.splits >= slots);
+}
+
 }  // namespace
 
 Grid::Grid(const Case& c, const KernelPlan& a_plan)
@@ -188,17 +194,26 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   double average = grid.key_tiles_a_cta();
   const auto tiles = static_cast<double>(grid.key_tiles), events = static_cast<double>(options.max_events);
   Resolution r;
-  // K and V that are many times L2 go through it alike, however many times that is
+  // K and V that are many times L2 go through it alike, however many times that is; CTAs that share keys drift apart on
+  // the way, others do not
   constexpr double times_l2 = 12;
   const double tile_bytes = static_cast<double>(grid.plan.tile_n * grid.key_row_bytes());
-  r.key_tiles_a_cta = static_cast<int>(std::max(1.0, times_l2 * static_cast<double>(device.l2_bytes) / tile_bytes));
+  double longest = times_l2 * static_cast<double>(device.l2_bytes) / tile_bytes;
+  const double found = static_cast<double>(options.max_rows_found) / (2.0 * grid.plan.tile_n);  // tiles
+  const bool finds_more = tiles > found && walk_keys_alone(grid, slots);
+  constexpr double least = 64;  // tiles, beside which a CTA's start and end take little
+  const bool of_each = found >= least * static_cast<double>(tasks);
+  if (finds_more)
+    longest = std::min(longest, found / static_cast<double>(of_each ? tasks : std::min(tasks, 2 * slots)));
+  r.key_tiles_a_cta = static_cast<int>(std::max(1.0, longest));
   average = std::min(average, static_cast<double>(r.key_tiles_a_cta));
   // at least two waves of CTAs are simulated, if need be with several key tiles an event
   const double wanted = std::min(tiles, 2.0 * static_cast<double>(slots) * average);
   r.key_tiles_per_event = static_cast<int>(std::max(1.0, std::ceil(wanted / events)));
   // a CTA's own lines, of Q and O, cost about as much as ten key tiles
-  const auto affordable = static_cast<std::int64_t>(events / (10 + average / r.key_tiles_per_event));
-  const bool all = tiles <= events && tasks <= options.max_events / 10;
+  auto affordable = static_cast<std::int64_t>(events / (10 + average / r.key_tiles_per_event));
+  if (finds_more) affordable = std::min(affordable, static_cast<std::int64_t>(found / average) / slots * slots);
+  const bool all = finds_more ? of_each : tiles <= events && tasks <= options.max_events / 10;
   r.tasks = all ? tasks : std::min(tasks, std::max(2 * slots, affordable));
 
   const std::int64_t lines_a_tile =

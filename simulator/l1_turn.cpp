@@ -144,7 +144,7 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
   L1Turn mean;
   for (int d = 0; d < distances; ++d) {
     // of CTAs in step one is a key tile's deviation behind
-    const double behind = in_step ? step_deviation(plan, device) : (2 * d + 1) / (2.0 * distances);
+    const double behind = in_step ? step_deviation(plan, device, ctas) : (2 * d + 1) / (2.0 * distances);
     struct Placed {
       double at;
       int turns_behind;

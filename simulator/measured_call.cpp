@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -21,13 +22,38 @@ constexpr std::string_view cycles = "sm__cycles_elapsed.max", nanoseconds = "gpu
 constexpr std::string_view must_be_printable = "must be UTF-8 without control characters";
 constexpr std::size_t words = 5;  // mechanism, kernel, case, launch, function
 
-/// What a counter of 64 bits holds, or a mean or a part of such.
+constexpr double most_counted = 1.8e19;  // by 64 bits, short of 2^64 - 1, which is an unsigned -1 and rounds to 2^64
+
+/// What a counter holds, or a mean or a part of such.
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (value != 0 && !(value >= 1e-9 && value < 0x1p64)) return std::nullopt;
+  if (value != 0 && !(value >= 1e-9 && value <= most_counted)) return std::nullopt;
   return value;
+}
+
+/// Counters that are a launch's own, as CUDA admits it up to compute capability 10.0: CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability". Grids are products of three extents; shared memory is no more
+/// than an SM's with L1. What units count has no such limits: with several passes even percentages exceed 100 (Nsight
+/// Compute's guide, "Range and Precision").
+struct OfLaunch {
+  std::string_view counter;
+  double least, most;
+};
+constexpr OfLaunch of_launch[] = {{"launch__block_size", 1, 1024},
+                                  {"launch__grid_size", 1, 0x7fffffff * 65535.0 * 65535.0},
+                                  {"launch__registers_per_thread", 1, 255},
+                                  {"launch__shared_mem_per_block", 0, 256 << 10}};
+
+/// Why a launch cannot have that counter; empty where it can. No value: it is no number.
+std::string impossible(std::string_view counter, std::optional<double> value) {
+  for (const OfLaunch& of : of_launch)
+    if (of.counter == counter && !(value >= of.least && value <= of.most && *value == std::floor(*value)))
+      return fmt::format("is no whole number from {:g} to {:g}", of.least, of.most);
+  if (!value) return fmt::format("is neither 0 nor a number from 1e-9 to {:g}", most_counted);
+  if (value == 0 && (counter == cycles || counter == nanoseconds)) return "is no time that a launch takes";
+  return {};
 }
 
 std::optional<double> counter_of(const MeasuredLaunch& launch, std::string_view name) {
@@ -176,9 +202,8 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     for (std::size_t i = words; i < cells.size(); ++i) {
       if (cells[i].empty()) continue;
       const auto value = number(cells[i]);
-      if (!value) refuse(cells[i], fmt::format("is neither 0 nor a number from 1e-9 to 2^64 - 1, of {}", names[i]));
-      if (*value == 0 && (names[i] == cycles || names[i] == nanoseconds))
-        refuse(cells[i], fmt::format("is no time that a launch takes, of {}", names[i]));
+      if (const std::string why = impossible(names[i], value); !why.empty())
+        refuse(cells[i], fmt::format("{}, of {}", why, names[i]));
       read.counters[names[i]] = *value;
     }
   });

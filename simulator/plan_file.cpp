@@ -88,7 +88,10 @@ KernelPlan with_fields(const JsonReader& reader, const Json& object, const Kerne
 
 /// Refuses what no kernel of that device, for those tensors, can be.
 void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
-  if (const auto fault = plan_fault(plan, c, device)) reader.refuse(fault->field, fault->value, fault->limit);
+  if (const auto fault = plan_fault(plan, c, device)) {
+    if (fault->field == fault->case_field) throw InvalidInput(fault->field, fault->value, fault->limit);
+    reader.refuse(fault->field, fault->value, fault->limit);
+  }
   if (plan.known_registers == 0)
     for (const auto& [name, words] : {std::pair{"spill_words_per_key_tile", plan.spill_words_per_key_tile},
                                       std::pair{"spill_words_per_cta", plan.spill_words_per_cta},

@@ -42,17 +42,6 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
     throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
   if (const auto fault = plan_fault(plan, c, device)) throw InvalidInput(fault->field, fault->value, fault->limit);
-  const Problem& p = c.problem;
-  const auto same = [](std::string_view field, std::int64_t of_plan, std::int64_t of_case) {
-    if (of_plan != of_case)
-      throw InvalidInput(field, fmt::format("{}", of_plan), fmt::format("of the plan is not the case's {}", of_case));
-  };
-  same("headdim", plan.headdim, p.headdim);
-  same("headdim_v", plan.headdim_v, p.headdim_v);
-  same("element_bytes", plan.element_bytes, bytes_of(p.dtype));
-  if (p.nheads / p.nheads_k % plan.packed_heads != 0)
-    throw InvalidInput("packed_heads", fmt::format("{}", plan.packed_heads),
-                       fmt::format("does not divide the {} query heads of a key head", p.nheads / p.nheads_k));
 }
 
 /// The plan with spill as the register estimate has it, for the models that only know plans.

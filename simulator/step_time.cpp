@@ -159,6 +159,10 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
 
 namespace {
 
+double deviation_by_mma_sync(const DeviceSpec& device, int ctas) {
+  return ctas > 1 ? device.step_deviation_mma_sync : device.step_deviation_mma_sync_alone;
+}
+
 double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return ahead_time(d, plan, device, ctas);
@@ -185,7 +189,7 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
   double cycle = cycle_of_network(demand, warps);
   // Who meets at a barrier waits for the slowest, while warps of other CTAs go on.
   const double slowest =
-      expected_largest_normal(plan.num_warps) * std::sqrt(d.barriers) * device.step_deviation_mma_sync;
+      expected_largest_normal(plan.num_warps) * std::sqrt(d.barriers) * deviation_by_mma_sync(device, ctas);
   if (slowest > 0) {
     demand.wait += slowest * (cycle - d.waits);
     cycle = cycle_of_network(demand, warps);
@@ -263,9 +267,9 @@ std::vector<double> gpc_clocks(const KernelPlan& plan, const DeviceSpec& device)
   return clocks;
 }
 
-double step_deviation(const KernelPlan& plan, const DeviceSpec& device) {
+double step_deviation(const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (plan.step_deviation != 0) return 1e-3 * plan.step_deviation;
-  if (plan.matrix_kind != MatrixKind::wgmma) return device.step_deviation_mma_sync;
+  if (plan.matrix_kind != MatrixKind::wgmma) return deviation_by_mma_sync(device, ctas);
   return plan.num_warps <= 8 ? device.step_deviation_wgmma : device.step_deviation_wgmma_3;
 }
 

@@ -49,6 +49,7 @@ class Walk {
   double varied(Slot& slot, double deviation, double within_sm);
   std::int64_t next_task(Slot& slot);
   void follow();
+  double left_out(const Slot& slot, double now) const;
   void record(const TimelineEvent& event);
 
   const Grid grid_;
@@ -66,6 +67,7 @@ class Walk {
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
+  double whole_end_ = 0;                         // and when it would if none of its slot's walks had been cut
   double steady_cycles_ = 0, steady_tiles_ = 0;  // while all slots were full
   Traffic::Count began_together_;                // until the first CTA ended: they began together
 };
@@ -86,7 +88,9 @@ void Walk::start(Slot& slot, std::int64_t task) {
     const KeyWalk walk = grid_.walk(slot.at.batch, t, slot.at.split);
     if (walk.last - walk.first > slot.walk.last - slot.walk.first) slot.walk = walk;
   }
-  slot.walk.last = std::min<std::int64_t>(slot.walk.last, slot.walk.first + resolution_.key_tiles_a_cta);
+  const int whole = slot.walk.last;
+  slot.walk.last = std::min(whole, slot.walk.first + resolution_.key_tiles_a_cta);
+  slot.cut = whole - slot.walk.last;
   slot.position = slot.walk.first;
   slot.fresh = true;
   slot.asked = -1;
@@ -138,7 +142,7 @@ void Walk::forget() {
   timeline_.clear();
   noise_ = {};
   next_task_ = begun_ = 0;
-  busy_ = end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
+  busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   began_together_ = {};
 }
 
@@ -149,6 +153,12 @@ void Walk::follow() {
   for (std::int64_t i = 0; i < followed; ++i)
     room_[static_cast<std::size_t>(schedule_.sm(static_cast<int>(i * in_use / followed)))] =
         options_.max_timeline_events;
+}
+
+/// Cycles of the key tiles of its CTA, which ends now, that are not simulated: they take as long as those that are.
+double Walk::left_out(const Slot& slot, double now) const {
+  const int tiles = slot.walk.last - slot.walk.first;
+  return slot.cut == 0 ? 0 : slot.cut * (now - slot.since - options_.cycles_per_cta / 2) / tiles;
 }
 
 void Walk::record(const TimelineEvent& event) {
@@ -178,7 +188,6 @@ void Walk::simulate() {
     ++active[static_cast<std::size_t>(slot.sm)];
     events.set(i, 0);
   }
-  const double deviation = options_.noise * step_deviation(plan_, device_);
   const std::vector<double> clocks = gpc_clocks(plan_, device_);
   while (!events.empty()) {
     const int index = events.next();
@@ -195,6 +204,7 @@ void Walk::simulate() {
     double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
     if (slot.fresh) {
       slot.fresh = false;
+      slot.since = now;
       traffic_.begin(slot, now);
     } else if (slot.position < slot.walk.last) {
       kind = TimelineEvent::Kind::key_tile;
@@ -211,7 +221,7 @@ void Walk::simulate() {
       const std::vector<double>& of_sharing =
           together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
       const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] / relative_speed(number, sharing);
-      const double of_tiles = deviation * std::sqrt(tiles);
+      const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
       varies = varied(slot, of_tiles * (each - options_.waits_per_key_tile),
                       of_tiles * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile)));
       cycles = each * tiles;
@@ -227,6 +237,7 @@ void Walk::simulate() {
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot);
+      slot.left_out += left_out(slot, now);
       if (began_together_.sm_read_bytes == 0) began_together_ = traffic_.count();
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
@@ -250,6 +261,7 @@ void Walk::simulate() {
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
     if (leaves) {
       busy_ += now + cycles;
+      whole_end_ = std::max(whole_end_, now + cycles + slot.left_out);
       double& sm_end = sm_ends_[static_cast<std::size_t>(slot.sm)];
       sm_end = std::max(sm_end, now + cycles);
       events.remove(index);
@@ -266,11 +278,14 @@ TileWalk Walk::result() const {
   const double sms_busy = std::accumulate(sm_ends_.begin(), sm_ends_.end(), 0.0);
   r.resident_ctas = sms_busy == 0 ? 0 : busy_ / sms_busy;
   r.busy_fraction = end_ == 0 ? 0 : busy_ / (static_cast<double>(slots_.size()) * end_);
-  // what is not simulated goes at the rate at which all slots were full
   const std::int64_t walked = traffic_.count().key_tiles;
   const auto left = static_cast<double>(grid_.key_tiles - walked);
-  r.cycles = walked == 0 ? end_ / r.simulated_fraction
-                         : end_ + (steady_tiles_ <= 0 ? 0 : left * steady_cycles_ / steady_tiles_);
+  if (walked == 0)
+    r.cycles = end_ / r.simulated_fraction;
+  else if (resolution_.tasks == schedule_.tasks())
+    r.cycles = whole_end_;
+  else  // CTAs that are not simulated go at the rate at which all slots were full
+    r.cycles = end_ + (steady_tiles_ <= 0 ? 0 : left * steady_cycles_ / steady_tiles_);
   return r;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "local_place.h"
+
 namespace attest {
 
 Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const TileWalkOptions& options)
@@ -12,7 +14,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
       device_(device),
       frame_(options.frame.value_or(
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
-      local_memory_sets_(options.local_memory_sets),
+      local_memory_sets_(options.local_memory_sets.value_or(device.local_memory_sets)),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -36,9 +38,10 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
     const std::int64_t line = first + at, followed = followed_before(line);
     if (followed == followed_before(line + 1)) return;
     const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
-    const auto set = (name >> 32) % static_cast<std::uint64_t>(std::ceil(local_memory_sets_ * sampler_.sets()));
-    to.push_back({static_cast<std::uint32_t>(name), static_cast<std::uint16_t>(set),
-                  static_cast<std::uint8_t>(followed % device_.l2_partitions), sectors});
+    const LocalPlace place =
+        local_place(followed, name >> 32, local_memory_sets_, sampler_.sets(), static_cast<int>(device_.l2_partitions));
+    to.push_back({static_cast<std::uint32_t>(name), static_cast<std::uint16_t>(place.set),
+                  static_cast<std::uint8_t>(place.home), sectors});
   };
   const std::int64_t of_tile = warps * frame_.of_tile, spilled = plan_.cluster * grid_.spill_lines();
   for (std::int64_t i = 0; i < spilled; ++i) give(slot.spill, i % of_tile);
@@ -142,6 +145,7 @@ void Traffic::read_bias(const Slot& slot, int tile) {
 double Traffic::step(Slot& slot, double now, double in_l1) {
   const KeyWalk& walk = slot.walk;
   const int tile = walk.tile(slot.position);
+  const std::int64_t crossed = cache_.crossed_sectors();
   double from_dram = 0;
   if (!producer_runs_ahead())
     from_dram += read_keys(slot, tile, now, in_l1) / 2;
@@ -153,6 +157,7 @@ double Traffic::step(Slot& slot, double now, double in_l1) {
   ++slot.position;
   count_.l1_served += in_l1;
   count_.key_tiles += readers(slot);
+  count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
   return from_dram;
 }
 
@@ -169,6 +174,7 @@ void Traffic::finish(const Slot& slot) {
 }
 
 void Traffic::combine() {
+  const std::int64_t crossed = cache_.crossed_sectors();
   std::int64_t tile = 0;
   const std::int64_t heads = p_.batch * grid_.nheads;
   for (std::int64_t member = 0; member < heads; ++member) {
@@ -187,6 +193,7 @@ void Traffic::combine() {
       sampler_.for_lines(lse, lse + 4 * rows, write);
     }
   }
+  count_.crossed_in_combine = cache_.crossed_sectors() - crossed;
 }
 
 void Traffic::leave_dirty_lines(std::int64_t bytes) {

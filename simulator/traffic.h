@@ -60,6 +60,9 @@ struct Slot {
   int gpc = 0;
   int position = 0;  // in the walk
   KeyWalk walk;
+  int cut = 0;              // its walk's key tiles that are not simulated
+  double since = 0;         // when its CTA began
+  double left_out = 0;      // cycles of the tiles that were cut off it and those before
   std::int64_t begun = -1;  // CTAs that began before its own; -1: it has none
   bool fresh = true;        // Q is yet to be read
   int asked = -1;           // the first tile of its CTA's last event; -1: none yet
@@ -91,6 +94,7 @@ class Traffic {
     double l2_read_bytes = 0, sm_read_bytes = 0;
     double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
+    std::int64_t crossed_in_steps = 0, crossed_in_combine = 0;  // of crossed_sectors()
   };
 
   /// Keeps references. Of the options it has local memory's.

@@ -64,7 +64,7 @@ void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& optio
       result.ranked.push_back(std::move(tuned));
       return;
     } catch (const InvalidInput& error) {
-      skipped.reason = result.device.kind == DeviceKind::gpu ? "no CTA fits an SM" : "a buffer is too small";
+      skipped.reason = "no CTA fits an SM";
       skipped.detail = error.what();
     }
   }

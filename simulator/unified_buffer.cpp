@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attest/problem/error.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/compulsory.h"
 
@@ -16,18 +15,27 @@ namespace {
 // and an element of P V: O rescaled, and added to.
 constexpr double vector_operations_per_score = 5, vector_operations_per_output = 2;
 
-void check_fits(const KernelPlan& plan, const BufferFootprint& f, const DeviceSpec& d) {
-  const auto fits = [&](std::string_view buffer, std::int64_t bytes, std::int64_t limit) {
-    if (bytes > limit)
-      throw InvalidInput("tile_m", fmt::format("{}", plan.tile_m),
-                         fmt::format("with tile_n {} and stages {} takes {} bytes, more than {}_bytes = {} of {}",
-                                     plan.tile_n, plan.stages, bytes, buffer, limit, d.name));
+/// A feature of the case that the model lacks.
+std::optional<PlanFault> beyond_model(const Case& c, const DeviceSpec& d) {
+  const Problem& p = c.problem;
+  struct Feature {
+    bool asked;
+    const char* field;
+    std::string value;
+    const char* what;
   };
-  fits("unified_buffer", f.unified_buffer, d.unified_buffer_bytes);
-  fits("l1", f.l1, d.l1_bytes);
-  fits("l0a", f.l0a, d.l0a_bytes);
-  fits("l0b", f.l0b, d.l0b_bytes);
-  fits("l0c", f.l0c, d.l0c_bytes);
+  const auto lengths = [](const char* field, const std::vector<std::int64_t>& of) {
+    return Feature{!of.empty(), field, fmt::format("of {} entries", of.size()), "sequences of their own lengths"};
+  };
+  for (const Feature& feature :
+       {lengths("varlen_q", p.varlen_q), lengths("varlen_k", p.varlen_k), lengths("seqused_k", p.seqused_k),
+        Feature{c.num_splits != 1, "num_splits", fmt::format("{}", c.num_splits), "splits"},
+        Feature{p.bias != Bias::none, "bias", std::string(to_string(p.bias)), "a bias"}})
+    if (feature.asked)
+      return PlanFault{feature.field, feature.value,
+                       fmt::format("asks for {}, which the model of {} lacks", feature.what, d.name), "not modelled",
+                       feature.field};
+  return std::nullopt;
 }
 
 /// How often a head's K and V are read from DRAM: once where they stay in L2 beside what is exchanged, else once for
@@ -42,6 +50,24 @@ double key_reads(const Problem& p, const KernelPlan& plan, const DeviceSpec& d, 
 }
 
 }  // namespace
+
+std::optional<PlanFault> beyond_unified_buffer(const KernelPlan& plan, const Case& c, const DeviceSpec& d) {
+  if (auto fault = beyond_model(c, d)) return fault;
+  const BufferFootprint f = buffer_footprint(plan, d);
+  struct Buffer {
+    const char* name;
+    std::int64_t takes, has;
+  };
+  for (const Buffer& buffer :
+       {Buffer{"unified_buffer", f.unified_buffer, d.unified_buffer_bytes}, Buffer{"l1", f.l1, d.l1_bytes},
+        Buffer{"l0a", f.l0a, d.l0a_bytes}, Buffer{"l0b", f.l0b, d.l0b_bytes}, Buffer{"l0c", f.l0c, d.l0c_bytes}})
+    if (buffer.takes > buffer.has)
+      return PlanFault{"tile_m", fmt::format("{}", plan.tile_m),
+                       fmt::format("with tile_n {} and stages {} takes {} bytes, more than {}_bytes = {} of {}",
+                                   plan.tile_n, plan.stages, buffer.takes, buffer.name, buffer.has, d.name),
+                       "a buffer is too small"};
+  return std::nullopt;
+}
 
 BufferFootprint buffer_footprint(const KernelPlan& plan, const DeviceSpec& device) {
   const auto d = static_cast<std::int64_t>(plan.columns(Operand::q)), dv = std::int64_t{plan.columns(Operand::o)};
@@ -65,23 +91,12 @@ double exchange_bytes(const KernelPlan& plan, const DeviceSpec& device, std::int
 SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
                                          std::string_view plan_name) {
   const Problem& p = c.problem;
-  const auto refuse = [&](bool asked, const char* field, std::string_view value, const char* what) {
-    if (asked)
-      throw InvalidInput(field, value, fmt::format("asks for {}, which the model of {} lacks", what, device.name));
-  };
-  for (const auto& [field, lengths] :
-       {std::pair{"varlen_q", &p.varlen_q}, {"varlen_k", &p.varlen_k}, {"seqused_k", &p.seqused_k}})
-    refuse(!lengths->empty(), field, fmt::format("of {} entries", lengths->size()), "sequences of their own lengths");
-  refuse(c.num_splits != 1, "num_splits", fmt::format("{}", c.num_splits), "splits");
-  refuse(p.bias != Bias::none, "bias", to_string(p.bias), "a bias");
-  const BufferFootprint footprint = buffer_footprint(plan, device);
-  check_fits(plan, footprint, device);
   SimulationReport r;
   r.c = c;
   r.plan_name = plan_name;
   r.plan = plan;
   r.device = device;
-  r.smem_bytes_per_cta = static_cast<int>(footprint.unified_buffer);
+  r.smem_bytes_per_cta = static_cast<int>(buffer_footprint(plan, device).unified_buffer);
   r.ctas_per_sm = r.occupancy.ctas_per_sm = 1;
   r.occupancy.limit = "cube cores";
 

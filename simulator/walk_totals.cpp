@@ -73,7 +73,10 @@ TileWalk WalkTotals::all() const {
   r.together = n.key_tiles == 0 ? 0 : n.together / static_cast<double>(n.key_tiles);
   r.l1_served = n.key_tiles == 0 ? 0 : n.l1_served / static_cast<double>(n.key_tiles);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
-  r.l2_crossing_bytes = of_all_sets(traffic_.crossed_sectors()) * scale;
+  const std::int64_t crossed_around = traffic_.crossed_sectors() - n.crossed_in_steps - n.crossed_in_combine;
+  r.l2_crossing_bytes = of_all_sets(n.crossed_in_steps) * scale +
+                        of_all_sets(crossed_around) * ratio(schedule_.tasks(), resolution_.tasks) +
+                        of_all_sets(n.crossed_in_combine);
   r.dirty_bytes_left = of_all_sets(traffic_.dirty_sectors());
   r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
   r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +

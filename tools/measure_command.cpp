@@ -61,12 +61,15 @@ std::string read_via(const Flags& flags) {
 
 Provenance provenance(const Flags& flags) { return {measuring_gpu(), read_via(flags), flags.given("--warm"), today()}; }
 
-/// What --device names; none if it was not given.
+/// The GPU that --device names; none if it was not given.
 std::optional<DeviceSpec> named_device(const Flags& flags) {
   const auto named = flags.text("--device");
   if (!named) return std::nullopt;
   refuse_unknown("device", *named, device_names());
-  return load_device(*named);
+  DeviceSpec device = load_device(*named);
+  if (device.kind != DeviceKind::gpu)
+    throw InvalidInput("device", in_quotes(*named), "has cube and vector cores; counters are a GPU's");
+  return device;
 }
 
 /// The device file that describes a GPU of this name: the longest whose name is in it, letter by letter.

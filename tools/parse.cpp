@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -128,8 +129,13 @@ std::pair<std::int64_t, std::int64_t> parse_shard(std::string_view field, std::s
 std::string_view nearest(std::string_view word, std::span<const std::string> names) {
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  const auto lower = [](std::string_view text) {
+    std::string letters(text);
+    for (char& c : letters) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return letters;
+  };
   for (const std::string& name : names) {
-    const std::size_t distance = edit_distance(word, name);
+    const std::size_t distance = edit_distance(lower(word), lower(name));
     if (distance < best_distance && distance < std::max(word.size(), name.size())) {
       best = name;
       best_distance = distance;

@@ -8,7 +8,8 @@ namespace {
 struct Lane {
   std::uint32_t shared;
   const char* global;
-  int go, bytes_read;
+  int go, there;
+  int none;  // 0, which the compiler does not know
 };
 
 struct Load32 {
@@ -144,7 +145,7 @@ struct Copy16 {
 struct CopyOrZero16 {
   static __device__ std::uint32_t issue(const Lane& l) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(l.shared), "l"(l.global),
-                 "r"(l.bytes_read)
+                 "r"(l.there != 0 ? 16 : 0)
                  : "memory");
     return 0;
   }
@@ -163,8 +164,22 @@ struct CopyIfOrZero16 {
     asm volatile(
         "{.reg .pred p; setp.ne.b32 p, %3, 0; @p cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;}" ::"r"(
             l.shared),
-        "l"(l.global), "r"(l.bytes_read), "r"(l.go)
+        "l"(l.global), "r"(l.there != 0 ? 16 : 0), "r"(l.go)
         : "memory");
+    return 0;
+  }
+};
+/// Four copies alike, whose predicates the compiler cannot take for one: they are in as many registers, P0 to P3.
+template <class Copy>
+struct Four {
+  static __device__ std::uint32_t issue(const Lane& l) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      Lane of_one = l;
+      of_one.go += i * l.none, of_one.there += i * l.none;
+      Copy::issue(of_one);
+      asm volatile("cp.async.wait_all;" ::: "memory");
+    }
     return 0;
   }
 };
@@ -172,7 +187,7 @@ template <int Bytes>
 struct NarrowCopyOrZero {
   static __device__ std::uint32_t issue(const Lane& l) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(l.shared), "l"(l.global),
-                 "r"(min(l.bytes_read, Bytes)), "n"(Bytes)
+                 "r"(l.there != 0 ? Bytes : 0), "n"(Bytes)
                  : "memory");
     return 0;
   }
@@ -185,7 +200,8 @@ __global__ void __launch_bounds__(32) probe_access(const __grid_constant__ LaneA
   extern __shared__ __align__(1024) char memory[];
   const unsigned lane = threadIdx.x;
   Lane l{static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)) + lanes.shared[lane], global + lanes.global[lane],
-         static_cast<int>(lanes.active >> lane & 1), (lanes.present >> lane & 1) != 0 ? 16 : 0};
+         static_cast<int>(lanes.active >> lane & 1), static_cast<int>(lanes.present >> lane & 1),
+         static_cast<int>(shared_step)};
   std::uint32_t mixed = 0;
 #pragma unroll 4
   for (int i = 0; i < repeats; ++i) {
@@ -226,6 +242,9 @@ constexpr AccessInstruction instructions[] = {
     {"cp.async.16 or zero", 16, probe_access<CopyOrZero16>},
     {"@p cp.async.16", 16, probe_access<CopyIf16>},
     {"@p cp.async.16 or zero", 16, probe_access<CopyIfOrZero16>},
+    {"four cp.async.16 or zero", 16, probe_access<Four<CopyOrZero16>>},
+    {"four @p cp.async.16", 16, probe_access<Four<CopyIf16>>},
+    {"four @p cp.async.16 or zero", 16, probe_access<Four<CopyIfOrZero16>>},
     {"cp.async.8 or zero", 8, probe_access<NarrowCopyOrZero<8>>},
     {"cp.async.4 or zero", 4, probe_access<NarrowCopyOrZero<4>>},
 };

@@ -155,7 +155,8 @@ class Patterns {
   }
 
   void partial_copies() {
-    for (const char* const instruction : {"cp.async.16 or zero", "@p cp.async.16 or zero"})
+    for (const char* const instruction :
+         {"cp.async.16 or zero", "@p cp.async.16 or zero", "four cp.async.16 or zero", "four @p cp.async.16 or zero"})
       for (const int first : {0, 16})
         for (const auto& [chunks, there] :
              {std::pair{4, 4}, {4, 1}, {4, 0}, {8, 8}, {8, 7}, {16, 16}, {16, 15}, {16, 9}}) {
@@ -167,17 +168,38 @@ class Patterns {
                   std::to_string(first),
               lanes);
         }
-    for (const char* const instruction : {"@p cp.async.16", "@p cp.async.16 or zero"})
+    for (const char* const instruction :
+         {"@p cp.async.16", "@p cp.async.16 or zero", "four @p cp.async.16", "four @p cp.async.16 or zero"})
       for (const std::uint32_t mask : {~0u, 0u, 1u, 0xffffu, 0x55555555u, 0x0fffffffu}) {
         LaneAddresses lanes = rows(8, 4096, 0, true);
         lanes.active = mask;
         add("predicated", instruction, "8 chunks a row", lanes);
       }
-    for (const std::uint32_t mask : {1u, 0xffffu, 0x55555555u, 0x0fffffffu}) {
-      LaneAddresses lanes = rows(8, 4096, 0, true);
-      lanes.present = mask;
-      add("partial", "cp.async.16 or zero", "8 chunks a row", lanes);
-    }
+    for (const char* const instruction : {"cp.async.16 or zero", "four cp.async.16 or zero"})
+      for (const std::uint32_t mask : {1u, 0xffffu, 0x55555555u, 0x0fffffffu}) {
+        LaneAddresses lanes = rows(8, 4096, 0, true);
+        lanes.present = mask;
+        add("partial", instruction, "8 chunks a row", lanes);
+      }
+    // a warp's part of a tile whose rows are as long: some columns of it exist, of all rows or of the first ones
+    for (const char* const instruction : {"cp.async.16 or zero", "four cp.async.16 or zero"})
+      for (const auto& [row_bytes, chunks] : {std::pair{128, 8}, {192, 4}, {256, 16}, {256, 4}, {384, 8}, {512, 32}})
+        for (const int first : {0, 16})
+          for (const int columns : {chunks, chunks - 1, chunks / 2, 1})
+            for (const int rows_there : {32 / chunks, 1, 0}) {
+              LaneAddresses lanes =
+                  lanes_of([=, row_bytes = row_bytes,
+                            chunks = chunks](int l) { return swizzled(l / chunks, l % chunks, row_bytes); },
+                           [=, chunks = chunks](int l) { return first + l / chunks * 3840 + l % chunks * 16; });
+              lanes.present = 0;
+              for (int l = 0; l < 32; ++l)
+                lanes.present |= l % chunks < columns && l / chunks < rows_there ? 1u << l : 0;
+              add("partial", instruction,
+                  std::to_string(columns) + " of " + std::to_string(chunks) + " chunks of " +
+                      std::to_string(rows_there) + " rows from byte " + std::to_string(first) + ", to rows of " +
+                      std::to_string(row_bytes),
+                  lanes);
+            }
   }
 
   void narrow_copies() {

@@ -15,14 +15,6 @@ __device__ void load_matrices(std::uint32_t& bits, std::uint32_t at) {
   bits ^= u[0];
 }
 
-/// A and B in registers of their own: where they share some, each product waits for their being moved.
-__device__ void multiply(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 // Warps 0 to 3 issue instructions of a pipe, and `products` mma.sync before each kChains of them; warps 4 to 7, a
 // second one on each scheduler, issue mma.sync alone.
 template <Pipe P, int Products>
@@ -36,26 +28,24 @@ __global__ void __launch_bounds__(256, 1)
   for (int c = 0; c < kChains; ++c)
     for (int i = 0; i < 4; ++i)
       d[c][i] = x[c][i] = start[2] + static_cast<float>(threadIdx.x), u[c][i] = threadIdx.x * c + i;
-  std::uint32_t of_a[4], of_b[2];
-  for (int i = 0; i < 4; ++i) of_a[i] = threadIdx.x * 5 + i;
-  for (int i = 0; i < 2; ++i) of_b[i] = threadIdx.x * 7 + i;
+  const MmaOperands operands = operands_of(threadIdx.x);
   const bool alone = threadIdx.x >= 128;
   __syncthreads();
   const long long began = clock64();
   if (alone) {
     for (int round = 0; round < rounds_of_products; ++round)
 #pragma unroll
-      for (int c = 0; c < kChains; ++c) multiply(d[c], of_a, of_b);
+      for (int c = 0; c < kChains; ++c) multiply(d[c], operands);
   } else {
 #pragma unroll 4
     for (int round = 0; round < rounds; ++round)
 #pragma unroll
       for (int c = 0; c < kChains; ++c) {
-        if (c < Products) multiply(d[c], of_a, of_b);
+        if (c < Products) multiply(d[c], operands);
         if constexpr (P == Pipe::ldmatrix)
           load_matrices(u[c][0], at + c % 4 * 512);
         else if constexpr (P != Pipe::mma_sync)
-          issue<P, kChains>(x[c], u[c], of_a, a, b, at, round);
+          issue<P, kChains>(x[c], u[c], operands, a, b, at, round);
       }
   }
   float all = 0;

@@ -41,15 +41,20 @@ __global__ void probe_latency(const unsigned* lines, int steps, bool twice, long
   *sink = at;
 }
 
+/// Where the reads lie that a thread has under way together.
+enum class Reads { apart, near };  // a row of all CTAs' reads from each other, or a row of its own CTA's
+
 /// All of `bytes` by every round, a stretch of it by each CTA; the stretches move on so that no SM reads its own again.
+template <Reads reads>
 __global__ void __launch_bounds__(kThreads)
     probe_read(const uint4* data, std::int64_t bytes, int rounds, unsigned* sink) {
-  const std::int64_t chunks = bytes / 16, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  constexpr int of_cta = reads == Reads::near ? kInFlight * kThreads : kThreads;
+  const std::int64_t chunks = bytes / 16, all = static_cast<std::int64_t>(gridDim.x) * of_cta;
+  const std::int64_t stride = reads == Reads::near ? kThreads : all;
   unsigned mixed = 0;
   for (int round = 0; round < rounds; ++round) {
-    const std::int64_t first =
-        (blockIdx.x + round * 17) % gridDim.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
-    for (std::int64_t i = first; i < chunks; i += kInFlight * stride) {
+    const std::int64_t first = (blockIdx.x + round * 17) % gridDim.x * static_cast<std::int64_t>(of_cta) + threadIdx.x;
+    for (std::int64_t i = first; i < chunks; i += kInFlight * kThreads * static_cast<std::int64_t>(gridDim.x)) {
       uint4 x[kInFlight];
 #pragma unroll
       for (int j = 0; j < kInFlight; ++j) x[j] = i + j * stride < chunks ? __ldcg(data + i + j * stride) : uint4{};
@@ -93,6 +98,7 @@ double latency_of(std::int64_t bytes, bool twice) {
   return static_cast<double>(cycles.download()[0]) / steps;
 }
 
+template <Reads reads>
 double read_rate(std::int64_t bytes, int rounds) {
   int sms = 0;
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
@@ -104,7 +110,7 @@ double read_rate(std::int64_t bytes, int rounds) {
   std::vector<float> times;
   for (int i = 0; i < 5; ++i) {
     check(cudaEventRecord(began));
-    probe_read<<<kCtasAnSm * sms, kThreads>>>(data.data(), bytes, rounds, sink.data());
+    probe_read<reads><<<kCtasAnSm * sms, kThreads>>>(data.data(), bytes, rounds, sink.data());
     check(cudaGetLastError());
     check(cudaEventRecord(ended));
     check(cudaEventSynchronize(ended));
@@ -128,8 +134,12 @@ double smem_latency_cycles() {
 
 double l2_latency_cycles() { return latency_of(4 * kMiB, true); }
 double dram_latency_cycles() { return latency_of(2048 * kMiB, false); }
-double l2_bytes_per_second() { return read_rate(8 * kMiB, 400); }
-double dram_bytes_per_second() { return read_rate(2048 * kMiB, 1); }
+double l2_bytes_per_second() {
+  return std::max(read_rate<Reads::apart>(8 * kMiB, 400), read_rate<Reads::near>(8 * kMiB, 400));
+}
+double dram_bytes_per_second() {
+  return std::max(read_rate<Reads::apart>(2048 * kMiB, 1), read_rate<Reads::near>(2048 * kMiB, 1));
+}
 
 double smem_bytes_per_clock() {
   const DeviceArray<long long> cycles(1);

@@ -11,9 +11,23 @@ namespace attest::hardware {
 enum class Pipe { ex2, fma, add, max, select, pack, shuffle, mma_sync, ldmatrix, ldmatrix_trans };
 inline constexpr const char* kPipeNames[] = {"ex2",  "fma",     "add",      "max",      "select",
                                              "pack", "shuffle", "mma_sync", "ldmatrix", "ldmatrix_trans"};
-/// One instruction of a chain; `of_a` are an operand of mma.sync.
+/// A and B in registers of their own: where they share some, each product waits for their being moved.
+struct MmaOperands {
+  std::uint32_t a[4], b[2];
+};
+inline __device__ MmaOperands operands_of(unsigned thread) {
+  return {{thread * 5, thread * 5 + 1, thread * 5 + 2, thread * 5 + 3}, {thread * 7, thread * 7 + 1}};
+}
+inline __device__ void multiply(float (&d)[4], const MmaOperands& of) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(of.a[0]), "r"(of.a[1]), "r"(of.a[2]), "r"(of.a[3]), "r"(of.b[0]), "r"(of.b[1]));
+}
+
+/// One instruction of a chain.
 template <Pipe P, int Chains>
-__device__ void issue(float (&x)[4], std::uint32_t (&u)[4], const std::uint32_t (&of_a)[4], float a, float b,
+__device__ void issue(float (&x)[4], std::uint32_t (&u)[4], const MmaOperands& operands, float a, float b,
                       std::uint32_t at, int round) {
   if constexpr (P == Pipe::ex2) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x[0]));
   if constexpr (P == Pipe::fma) asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x[0]) : "f"(a), "f"(b));
@@ -25,11 +39,7 @@ __device__ void issue(float (&x)[4], std::uint32_t (&u)[4], const std::uint32_t 
                  : "r"(u[0]), "r"(round), "f"(a));
   if constexpr (P == Pipe::pack) asm volatile("cvt.rn.bf16x2.f32 %0, %1, %0;" : "+r"(u[0]) : "f"(a));
   if constexpr (P == Pipe::shuffle) asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 0x1f, 0xffffffff;" : "+r"(u[0]));
-  if constexpr (P == Pipe::mma_sync)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%4,%5}, {%0,%1,%2,%3};"
-        : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])
-        : "r"(of_a[0]), "r"(of_a[1]), "r"(of_a[2]), "r"(of_a[3]));
+  if constexpr (P == Pipe::mma_sync) multiply(x, operands);
   if constexpr (P == Pipe::ldmatrix)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(u[0]), "=r"(u[1]), "=r"(u[2]), "=r"(u[3])

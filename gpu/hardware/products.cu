@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(256, 1) probe_beside(float* sink, const float*
 #pragma unroll 4
       for (int round = 0; round < rounds; ++round)
 #pragma unroll
-        for (int c = 0; c < chains; ++c) issue<P, chains>(x[c], u[c], u[0], a, b, base, round);
+        for (int c = 0; c < chains; ++c) issue<P, chains>(x[c], u[c], MmaOperands{}, a, b, base, round);
       ended = clock64();
     }
     wgmma_wait<0>();

@@ -1,5 +1,5 @@
-// Calls of FlashAttention 2 and 3 and of cuDNN on an H200 as hardware counters saw them: the files beside this one, and
-// the cases that they were.
+// Calls of FlashAttention 2 and 3 and of cuDNN on an H200 and an H100 as hardware counters saw them: the files beside
+// this one, and the cases that they were.
 #pragma once
 #include <map>
 #include <string>
@@ -13,6 +13,7 @@ namespace attest {
 /// A row: the plan's name (or what an experiment was), the shape, and the counters by the profiler's names.
 struct CountedCall {
   std::string kernel;
+  std::string layout = "bshd";  // as the command line has it
   std::map<std::string, double> value;
   double at(const std::string& name) const { return value.at(name); }
 };
@@ -24,7 +25,11 @@ inline std::vector<CountedCall> counted_calls(const std::string& file, std::size
   each_csv_row(file, [&](const std::vector<std::string>& names, const std::vector<std::string>& cells) {
     CountedCall& call = calls.emplace_back();
     for (std::size_t i = 0; i < words; ++i) call.kernel += (i == 0 ? "" : " ") + cells.at(i);
-    for (std::size_t i = words; i < cells.size(); ++i) call.value[names.at(i)] = std::stod(cells[i]);
+    for (std::size_t i = words; i < cells.size(); ++i)
+      if (names.at(i) == "layout")
+        call.layout = cells[i];
+      else
+        call.value[names.at(i)] = std::stod(cells[i]);
     if (call.value.contains("nheads")) call.value.try_emplace("nheads_k", call.at("nheads"));
     if (call.value.contains("seqlen")) call.value.try_emplace("seqlen_q", call.at("seqlen"));
   });
@@ -42,6 +47,7 @@ inline Case case_of(const CountedCall& call) {
   p.seqlen_k = static_cast<std::int64_t>(call.at("seqlen"));
   p.headdim = p.headdim_v = static_cast<std::int64_t>(call.at("headdim"));
   p.causal = call.at("causal") != 0 ? Causal::bottom_right : Causal::none;
+  c.layout = layout_from_spec(call.layout);
   return c;
 }
 

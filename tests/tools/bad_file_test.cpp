@@ -13,7 +13,7 @@ namespace {
 // By whoever says it: what dlopen() and Python quote of a file's name, as a flag's own value.
 TEST(BadInput, ControlCharactersOfAFilesNameAreEscaped) {
   const Folder folder;
-  const std::string name = "./two\nlines\x7f\xc2\x9b.so", shown = "./two\\x0alines\\x7f\\xc2\\x9b.so";
+  const std::string name = "./two\nlines\x7f\xc2\x9b\x9b.so", shown = "./two\\x0alines\\x7f\\xc2\\x9b\\x9b.so";
   folder.write(name, "no library");
   const Ran check = run_attest({"check", "--kernel", name}, folder),
             doctor = run_attest({"doctor", "--kernel", name}, folder);

@@ -64,6 +64,8 @@ TEST(Parse, NearestName) {
   EXPECT_EQ(nearest("lama-3-70b", names), "llama-3-70b");
   EXPECT_EQ(nearest("llama-3-80b", names), "llama-3-8b");
   EXPECT_EQ(nearest("bret-base", names), "bert-base");
+  EXPECT_EQ(nearest("BERT-Bse", names), "bert-base");
+  EXPECT_EQ(nearest("H200", std::vector<std::string>{"b200", "h200"}), "h200");
   EXPECT_EQ(nearest("gpt", names), "");
   EXPECT_EQ(nearest("b", names), "") << "one letter for another is no likeness";
   EXPECT_EQ(did_you_mean("bertbase", names), "; did you mean bert-base?");

@@ -39,23 +39,49 @@ TEST(PlanCommands, WhatPlansPrintsPredictReads) {
   EXPECT_EQ(printed.at("plan"), named.at("plan"));
 }
 
+/// What `attest plans` refuses, in the words in which `attest predict` does; "" where both take it.
+std::string refusal(const std::vector<std::string>& asked, const Folder& folder) {
+  std::vector<std::string> print = {"plans"}, predict = {"predict"};
+  print.insert(print.end(), asked.begin(), asked.end());
+  predict.insert(predict.end(), asked.begin(), asked.end());
+  const Ran printed = run_attest(print, folder), predicted = run_attest(predict, folder);
+  EXPECT_EQ(printed.exit_code, predicted.exit_code) << predicted.err;
+  EXPECT_EQ(printed.err, predicted.err);
+  return printed.exit_code == exit_usage ? printed.err : "";
+}
+
 TEST(PlanCommands, PlansRefusesWhatPredictRefuses) {
   const Folder folder;
   int refused = 0;
   for (const char* plan : {"attest", "fa2", "fa3", "cudnn"})
     for (const char* device : {"h200", "a100", "mtt-s4000"})
-      for (const char* headdim : {"60", "64", "256"}) {
-        const std::vector<std::string> rest = {"--plan", plan, "--device", device, "--headdim", headdim};
-        std::vector<std::string> print = {"plans"}, predict = {"predict"};
-        print.insert(print.end(), rest.begin(), rest.end());
-        predict.insert(predict.end(), rest.begin(), rest.end());
-        const Ran printed = run_attest(print, folder), predicted = run_attest(predict, folder);
-        EXPECT_EQ(printed.exit_code, predicted.exit_code) << plan << device << headdim;
-        EXPECT_EQ(printed.err, predicted.err) << plan << device << headdim;
-        refused += printed.exit_code == exit_usage;
-      }
+      for (const char* headdim : {"60", "64", "256"})
+        refused += !refusal({"--plan", plan, "--device", device, "--headdim", headdim}, folder).empty();
   EXPECT_GT(refused, 10);
   EXPECT_LT(refused, 30);
+}
+
+TEST(PlanCommands, PlansRefusesWhatTheCaseOrItsModelRulesOut) {
+  const Folder folder;
+  const std::pair<std::vector<std::string>, const char*> all[] = {
+      {{"--plan", "fa2", "--set", "packed_heads=3", "--nheads", "4", "--nheads-k", "2"},
+       "attest: packed_heads: 3 does not divide the 2 query heads of a key head (in --set)\n"},
+      {{"--plan", "fa2", "--set", "packed_heads=2", "--nheads", "4", "--nheads-k", "2"}, ""},
+      {{"--plan", "fa2", "--set", "packed_heads=2", "--nheads", "4", "--nheads-k", "2", "--sink"},
+       "attest: packed_heads: 2 is above 1, where the case has alibi, bias or a sink: heads differ there (in --set)\n"},
+      {{"--plan", "fa2", "--set", "headdim=32"}, "attest: headdim: 32 of the plan is not the case's 64 (in --set)\n"},
+      {{"--plan", "attest", "--device", "ascend910b"}, ""},
+      {{"--plan", "attest", "--device", "ascend910b", "--num-splits", "2"},
+       "attest: num_splits: 2 asks for splits, which the model of ascend910b lacks\n"},
+      {{"--plan", "attest", "--device", "ascend910b", "--num-splits", "2", "--set", "stages=2"},
+       "attest: num_splits: 2 asks for splits, which the model of ascend910b lacks\n"},
+      {{"--plan", "attest", "--device", "ascend910b", "--bias", "bhqk"},
+       "attest: bias: bhqk asks for a bias, which the model of ascend910b lacks\n"},
+      {{"--plan", "attest", "--device", "ascend910b", "--set", "tile_n=512", "--set", "tile_m=128"},
+       "attest: tile_m: 128 with tile_n 512 and stages 2 takes 229888 bytes, more than unified_buffer_bytes = 196608 "
+       "of ascend910b (in --set)\n"},
+  };
+  for (const auto& [asked, said] : all) EXPECT_EQ(refusal(asked, folder), said);
 }
 
 TEST(PlanCommands, SetChangesTheChosenPlan) {

@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"run_exit", exit_kernel_crashed, "exit status 0 in the kernel"},
         Wrong{"run_close", exit_kernel_crashed, "exit status"},
         Wrong{"limits_memory", exit_kernel_crashed, "limits of its process, RLIMIT_AS: 1048576 is below"},
-        Wrong{"limits_time", exit_kernel_crashed, "limits of its process, RLIMIT_CPU: 0 is below"},
+        Wrong{"limits_time", exit_kernel_crashed, "limits of its process, RLIMIT_CPU: 1048576 is below"},
         Wrong{"limits_files", exit_kernel_crashed, "limits of its process, RLIMIT_FSIZE: 0 is below"},
         Wrong{"limits_processes", exit_kernel_crashed, "limits of its process, RLIMIT_NPROC: 0 is below"},
         Wrong{"limits_descriptors", exit_kernel_crashed, "limits of its process, RLIMIT_NOFILE: 0 is below"},

@@ -9,10 +9,20 @@
 namespace attest {
 namespace {
 
-TEST(Text, ControlCharactersAreEscapedAndNothingElse) {
+TEST(Text, ControlCharactersAndWhatIsNotUtf8AreEscapedAndNothingElse) {
   EXPECT_EQ(escaped(""), "");
-  for (const std::string text : {"plain", "\xc3\xa9\xc2\xa0\xe2\x82\xac", "a\\x1b", "\xc2", "\xff"})
+  for (const std::string text : {"plain", "\xc3\xa9\xc2\xa0\xe2\x82\xac\xf0\x9f\x98\x80", "a\\x1b"})
     EXPECT_EQ(escaped(text), text);
+  // an 8-bit control sequence introducer, one in the place of a character's second byte, a cut character, an overlong
+  // form of '/', a surrogate, what is beyond U+10FFFF
+  EXPECT_EQ(escaped("a\x9b"
+                    "31m"),
+            "a\\x9b31m");
+  EXPECT_EQ(escaped("\xe2\x82\x9b\xe2\x9b"), "\xe2\x82\x9b\\xe2\\x9b");
+  EXPECT_EQ(escaped("\xc2"), "\\xc2");
+  EXPECT_EQ(escaped("\xc0\xaf\xff"), "\\xc0\\xaf\\xff");
+  EXPECT_EQ(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+  EXPECT_EQ(escaped("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
   EXPECT_EQ(escaped("a\x1b[31m\nb\x7f"), "a\\x1b[31m\\x0ab\\x7f");
   EXPECT_EQ(escaped(std::string("\0", 1)), "\\x00");
   EXPECT_EQ(escaped("\xc2\x9b"
@@ -22,7 +32,7 @@ TEST(Text, ControlCharactersAreEscapedAndNothingElse) {
 
 TEST(Text, PrintableIsUtf8WithoutThem) {
   for (const char* text : {"", "plain", "\xc3\xa9\xc2\xa0\xe2\x82\xac"}) EXPECT_TRUE(is_printable(text)) << text;
-  for (const char* text : {"a\tb", "\x1b", "\x7f", "\xc2\x80", "\xc2\x9f", "\xc2", "\xff"})
+  for (const char* text : {"a\tb", "\x1b", "\x7f", "\xc2\x80", "\xc2\x9f", "\xc2", "\x9b", "\xff"})
     EXPECT_FALSE(is_printable(text)) << text;
 }
 

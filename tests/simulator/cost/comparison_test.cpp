@@ -114,6 +114,26 @@ TEST(Comparison, WavefrontsAreThoseThatTheCountersOfOurKernelsSee) {
     EXPECT_EQ(*figure(theirs, name).predicted - *figure(ours, name).predicted, q_tiles * of_v) << name;
 }
 
+// Frames of local memory lie 40 KiB a warp apart but under Nsight Compute (TileWalkOptions::local_memory_sets).
+TEST(Comparison, LocalMemoryHasAllOfL2sSetsThroughNcuAlone) {
+  const DeviceSpec h200 = load_device("h200");
+  MeasuredCall call;
+  call.kernel = "sm80-spill";
+  call.c.problem = {1, 64, 64, 1024, 1024, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  const auto written = [&](double sets) {
+    TileWalkOptions options;
+    options.local_memory_sets = sets;
+    options.dirty_bytes_at_start = call.dirty_bytes_before();
+    return simulate(call.c, plan_named(call.kernel, call.c, h200), h200, call.kernel, options).dram_write_bytes;
+  };
+  for (const char* via : {"ncu", "cupti", ""}) {
+    call.via = via;
+    const bool ncu = call.via == "ncu";
+    EXPECT_EQ(figure(compare(call, h200, nullptr), "dram_write_bytes").predicted, written(ncu ? 1 : 0.86)) << via;
+    EXPECT_NE(written(1), written(0.86));
+  }
+}
+
 TEST(Comparison, TheUnfusedPathHasItsOwnModel) {
   MeasuredCall call = counted("a", 8, 1);
   call.kernel = "unfused";

@@ -155,7 +155,7 @@ TEST(CompiledRegisters, OtherKernelsAreLeftAlone) {
 }
 
 // At headdim 192 V's copies of whole tiles stand under P0, a wavefront for each 128 bytes.
-TEST(CompiledRegisters, CountersDoNotSeeCopiesUnderP0) {
+TEST(CompiledRegisters, CountersTakeP0ForFalse) {
   Case c = d128();
   c.problem.headdim = c.problem.headdim_v = 192;
   const auto unseen = [](const Case& of, const char* device = "h200") {
@@ -165,28 +165,40 @@ TEST(CompiledRegisters, CountersDoNotSeeCopiesUnderP0) {
   EXPECT_EQ(unseen(c).all, whole);
   EXPECT_EQ(unseen(c).ideal, whole);
   EXPECT_EQ(unseen(c, "a100").all, 0);
-  Case zeros = c;  // 64 bytes of each row: with them as many places, and a wavefront a row beside what is read
+  // 64 of a row's last 128 bytes: with all of a store's wavefronts beside what is read. Before the loops one copy in 12
+  // of Q and of K, 64 rows each, is seen as zeros alone.
+  Case zeros = c;
   zeros.problem.headdim = zeros.problem.headdim_v = 160;
-  EXPECT_EQ(unseen(zeros).ideal, whole);
-  EXPECT_EQ(unseen(zeros).all, ctas * rows * (4 + 1));
+  const double first_rows = 2 * 64 / 12.0;
+  EXPECT_NEAR(unseen(zeros).ideal, ctas * (rows * 3.5 + first_rows * 0.5), 1);
+  EXPECT_NEAR(unseen(zeros).all, ctas * (rows * (4 + 1) + first_rows * 2), 1);
   Case causal = c;
   causal.problem.causal = Causal::bottom_right;
   // of n(n+1)/2 tiles n are masked
   EXPECT_NEAR(unseen(causal).all, whole * (31 / 2.0) / 32, 1);
   EXPECT_EQ(unseen(d128()).all, 0);
+  // K's copies read unless P0, and so are seen to read the last 16 of 256 bytes of a row too, but for those of the
+  // first tile: 10.5 wavefronts in place of 15 (of four warps, 8 copies each), as a profile has them, and of V's first
+  // eight two copies 4.
+  Case narrow = d128();
+  narrow.problem.headdim = narrow.problem.headdim_v = 120;
+  narrow.problem.nheads = narrow.problem.nheads_k = 16;
+  const double of_each = 4.0 / 64, tiles_of_keys = 2048 / 64;
+  EXPECT_NEAR(unseen(narrow).all / (16 * 2048 / 128.0), 32 * (tiles_of_keys - 1) * (15 - 10.5) + 8 * (15 - 4), of_each);
 
-  // Decoding: 30 of 32 copies of K and of V but for the first tile's, which are before the loops.
+  // Decoding: 30 of 32 copies of K and of V but for the first tile's, which are before the loops, and one in eight of
+  // Q.
   Case decode = d128();
   decode.problem.seqlen_q = 1;
-  const double tiles = 2048 / 64, seen_in_full = 1;
-  EXPECT_DOUBLE_EQ(unseen(decode).ideal, 4 * 2 * (tiles - seen_in_full) * 64 * 256 / 128 * 30 / 32);
+  const double tiles = 2048 / 64, seen_in_full = 1, of_q = 4.0 / 8;
+  EXPECT_DOUBLE_EQ(unseen(decode).ideal, 4 * (2 * (tiles - seen_in_full) * 64 * 256 / 128 * 30 / 32 + of_q));
   decode.layout.page_size = 256;
   EXPECT_EQ(unseen(decode).all, 0);
 
   // Narrow ones are a function's, none of whose are under P0.
-  Case narrow = d128();
-  narrow.problem.headdim = narrow.problem.headdim_v = 100;
-  EXPECT_EQ(count_case(narrow, plan_on("h200", "attest", narrow)).copied_wavefronts, (std::array<std::int64_t, 4>{}));
+  Case by_call = d128();
+  by_call.problem.headdim = by_call.problem.headdim_v = 100;
+  EXPECT_EQ(count_case(by_call, plan_on("h200", "attest", by_call)).copied, (std::array<CopiedWavefronts, 4>{}));
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/report.h"
@@ -20,6 +23,14 @@ KernelPlan copying_by_tma() {
   plan.headdim = plan.headdim_v = 64;
   plan.copy_kind = CopyKind::tma, plan.producer_warps = 4;
   return plan;
+}
+
+/// Of the case's head dimensions and elements, with the copies that its layout allows.
+KernelPlan for_case(KernelPlan plan, const Case& c) {
+  plan.headdim = static_cast<int>(c.problem.headdim);
+  plan.headdim_v = static_cast<int>(c.problem.headdim_v);
+  plan.element_bytes = bytes_of(c.problem.dtype);
+  return with_layout(plan, c);
 }
 
 // On both sides of 9.0, by every device that travels in the program.
@@ -104,9 +115,7 @@ TEST(DeviceFeatures, PredictionsAndPlanFilesNameTheField) {
 TEST(DeviceFeatures, TmaAddressesAlignedTensorsAlone) {
   const DeviceSpec device = load_device("h200");
   const auto limit = [&](Case c) {
-    KernelPlan plan = copying_by_tma();
-    plan.element_bytes = bytes_of(c.problem.dtype);
-    const auto lacking = plan_fault(plan, c, device);
+    const auto lacking = plan_fault(for_case(copying_by_tma(), c), c, device);
     if (!lacking) return std::string();
     EXPECT_EQ(lacking->field, "copy_kind");
     EXPECT_EQ(lacking->value, "tma");
@@ -132,7 +141,73 @@ TEST(DeviceFeatures, TmaAddressesAlignedTensorsAlone) {
   c.problem.dtype = Dtype::fp32;
   EXPECT_EQ(limit(c), "");
   c.layout.base_offset = 0, c.problem.headdim_v = 3;
-  EXPECT_EQ(plan_fault(KernelPlan{}, c, device), std::nullopt);
+  EXPECT_EQ(plan_fault(for_case(KernelPlan{}, c), c, device), std::nullopt);
+}
+
+// Each on both sides: with the case's own value there is no fault.
+TEST(DeviceFeatures, PlansOfAnotherCaseAreFaults) {
+  const DeviceSpec device = load_device("h200");
+  Case c;
+  c.problem.nheads = 6, c.problem.nheads_k = 2;
+  const auto fault = [&](auto KernelPlan::*field, int value) {
+    KernelPlan plan = for_case(KernelPlan{}, c);
+    EXPECT_EQ(plan_fault(plan, c, device), std::nullopt);
+    plan.*field = value;
+    const auto found = plan_fault(plan, c, device);
+    EXPECT_THROW(simulate(c, plan, device), InvalidInput);
+    return found ? found->field + ": " + found->value + " " + found->limit : "none";
+  };
+  EXPECT_EQ(fault(&KernelPlan::headdim, 128), "headdim: 128 of the plan is not the case's 64");
+  EXPECT_EQ(fault(&KernelPlan::headdim_v, 32), "headdim_v: 32 of the plan is not the case's 64");
+  EXPECT_EQ(fault(&KernelPlan::element_bytes, 4), "element_bytes: 4 of the plan is not the case's 2");
+  EXPECT_EQ(fault(&KernelPlan::packed_heads, 2), "packed_heads: 2 does not divide the 3 query heads of a key head");
+  KernelPlan packed = for_case(KernelPlan{}, c);
+  packed.packed_heads = 3;
+  EXPECT_EQ(plan_fault(packed, c, device), std::nullopt);
+  c.problem.sink = true;  // of the case alone
+  EXPECT_EQ(plan_fault(packed, c, device)->field, "packed_heads");
+}
+
+TEST(DeviceFeatures, WhatTheModelOfCubeAndVectorCoresLacksIsTheCasesFault) {
+  const DeviceSpec ascend = load_device("ascend910b"), h200 = load_device("h200");
+  const std::pair<const char*, void (*)(Case&)> lacks[] = {
+      {"varlen_q",
+       [](Case& c) {
+         c.problem.varlen_q = {64, 3};
+       }},
+      {"varlen_k",
+       [](Case& c) {
+         c.problem.varlen_k = {64, 3};
+       }},
+      {"seqused_k",
+       [](Case& c) {
+         c.problem.seqused_k = {64, 3};
+       }},
+      {"num_splits", [](Case& c) { c.num_splits = 2; }},
+      {"bias", [](Case& c) { c.problem.bias = Bias::qk; }},
+  };
+  for (const auto& [field, ask] : lacks) {
+    Case c;
+    c.problem.batch = 2;
+    c.problem.seqlen_q = c.problem.seqlen_k = 64;
+    const KernelPlan plan = for_case(KernelPlan{}, c);
+    EXPECT_EQ(plan_fault(plan, c, ascend), std::nullopt);
+    ask(c);
+    EXPECT_EQ(plan_fault(plan, c, h200), std::nullopt) << field;
+    const auto fault = plan_fault(plan, c, ascend);
+    ASSERT_TRUE(fault.has_value()) << field;
+    EXPECT_EQ(fault->field, field);
+    EXPECT_EQ(fault->case_field, field);
+    EXPECT_THAT(fault->limit, testing::HasSubstr("which the model of ascend910b lacks"));
+    // no plan's file is at fault
+    const std::string file = to_json(DescribedPlan{"x", plan}).dump();
+    try {
+      (void)plan_from_json_text(file, "x.json", c, ascend);
+      ADD_FAILURE() << field << " is taken";
+    } catch (const InvalidInput& error) {
+      EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("x.json")));
+    }
+  }
 }
 
 }  // namespace

@@ -102,11 +102,13 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head + row + "\n"), "");
   EXPECT_EQ(message_of("hello\n"), "panel.csv: line 1: 'hello' is no header");
   EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
-  for (const std::string& counter :
-       std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551616", "1e-300"}) {
+  for (const std::string& counter : std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551615",
+                                                             "18000000000000002048", "1e-300"}) {
     EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
-              "panel.csv: line 2: '" + counter + "' is neither 0 nor a number from 1e-9 to 2^64 - 1, of a__b.sum");
+              "panel.csv: line 2: '" + counter + "' is neither 0 nor a number from 1e-9 to 1.8e+19, of a__b.sum");
   }
+  for (const char* counter : {"0", "0.5", "1e-9", "18000000000000000000"})
+    EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"), "");
   for (const std::string name : {"sm__cycles_elapsed.max", "gpu__time_duration.sum"})
     EXPECT_EQ(message_of("mechanism,kernel,case,launch,function," + name + "\nm,sm80,{},0,f,0\n"),
               "panel.csv: line 2: '0' is no time that a launch takes, of " + name);
@@ -127,6 +129,33 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head + R"(m,sm80,"{""batch"":-1}",0,f,1)" + "\n"),
             "panel.csv: line 2: batch: -1 is outside 1 to 1048576");
   EXPECT_EQ(message_of("# \x1b[31m\n" + head), "panel.csv: line 1: a comment must be UTF-8 without control characters");
+}
+
+// What a launch can be asked for, on both sides of its limits.
+TEST(MeasuredCall, ALaunchThatCannotBeIsRefusedByTheCounter) {
+  const auto said = [](const std::string& counter, const std::string& value) {
+    return message_of("mechanism,kernel,case,launch,function," + counter + "\nm,sm80,{},0,f," + value + "\n");
+  };
+  struct Limit {
+    std::string counter, limits;
+    std::vector<std::string> taken, refused;
+  };
+  const Limit all[] = {
+      {"launch__block_size", "1 to 1024", {"1", "1024"}, {"0", "0.5", "1025", "-32", "31.5", "x"}},
+      {"launch__grid_size",
+       "1 to 9.22309e+18",
+       {"1", "2147483647", "9223090559730712576"},
+       {"0", "-4", "2.5", "9223090559730713600", "nan"}},
+      {"launch__registers_per_thread", "1 to 255", {"1", "255"}, {"0", "256", "40.25"}},
+      {"launch__shared_mem_per_block", "0 to 262144", {"0", "262144"}, {"-1", "262145", "1024.5"}},
+  };
+  for (const Limit& limit : all) {
+    for (const std::string& value : limit.taken) EXPECT_EQ(said(limit.counter, value), "") << limit.counter;
+    for (const std::string& value : limit.refused)
+      EXPECT_EQ(said(limit.counter, value),
+                "panel.csv: line 2: '" + value + "' is no whole number from " + limit.limits + ", of " + limit.counter);
+  }
+  EXPECT_EQ(said("sm__warps_active.avg.pct_of_peak_sustained_active", "100.5"), "");
 }
 
 std::string csv_lines(const std::vector<MeasuredCall>& calls, std::size_t lines) {

@@ -1,5 +1,4 @@
-// The models against an H200's counters of our own kernels: every call of `attest measure --panel`, cold caches. Each
-// mechanism keeps the goals below, or is named with what is reached and why.
+// The models against an H200's counters of our own kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,65 +18,20 @@
 #include "kernel_code.h"
 #include "l1_cache.h"
 #include "measured_rows.h"
+#include "panel_goals.h"
 
 namespace attest {
 namespace {
 
-MeasuredFile measured() {
-  const std::string file = ATTEST_MEASURED "/h200_panel.csv";
-  return measured_from_csv(read_file("panel", file, 8 << 20), file);
+const CountedPanel& panel() {
+  static const CountedPanel counted = counted_panel("h200_panel.csv", "h200");
+  return counted;
 }
-
-const std::vector<Comparison>& compared() {
-  static const std::vector<Comparison> all = [] {
-    const DeviceSpec h200 = load_device("h200");
-    std::vector<Comparison> comparisons;
-    for (const MeasuredCall& call : measured().calls) comparisons.push_back(compare(call, h200, nullptr));
-    return comparisons;
-  }();
-  return all;
-}
-
-TEST(Panel, TheFileHoldsTheCallsThatMeasureMakes) {
-  const std::vector<MeasuredCall> panel = measurement_panel(), calls = measured().calls;
-  ASSERT_EQ(calls.size(), panel.size());
-  for (std::size_t i = 0; i < panel.size(); ++i) {
-    EXPECT_EQ(calls[i].mechanism, panel[i].mechanism);
-    EXPECT_EQ(calls[i].kernel, panel[i].kernel);
-    EXPECT_EQ(calls[i].c, panel[i].c) << command_line(panel[i].c);
-  }
-}
-
-/// Of the errors of a mechanism's calls, in per cent: what is wanted; and how far from 1 the mean ratio of all calls
-/// that keep it may be, which is what was reached, rounded up.
-struct Goal {
-  const char* figure;
-  double mean, most, bias;
-};
-constexpr double any = 1e9;
-
-// At the SM 0.2 is wanted of every call too.
-constexpr Goal goals[] = {
-    {"registers_per_thread", 0, 0, 0},  {"smem_wavefronts", 0.2, 0.2, 0.1},   {"sm_read_bytes", 0.2, 0.2, 0.1},
-    {"sm_write_bytes", 0.2, 0.2, 0.1},  {"spill_store_bytes", 0.2, 0.2, 0.1}, {"l2_read_bytes", 5, any, 0.5},
-    {"spill_load_bytes", 10, 10, 0.9},  {"dram_read_bytes", 2, 6, 0.6},       {"cycles", 6, 12, 1.1},
-    {"l2_crossing_bytes", 5, any, 1.7}, {"dram_write_bytes", 15, any, 1.5},   {"occupancy_percent", 5, 10, 0.9},
-};
-
-/// A mechanism that does not keep a goal, and what bounds it instead: what was reached, rounded up.
-struct Beyond {
-  const char *mechanism, *figure;
-  double mean, most;
-  const char* why;
-};
 
 constexpr const char *its_lines = "which lines L1 lets go of",
-                     *narrow = "which of an SM's CTAs walk one head, for L1 to serve the second one",
-                     *one_side = "more heads are read from one side alone than are, and no copy crosses twice";
+                     *narrow = "which of an SM's CTAs walk one head, for L1 to serve the second one";
 
 constexpr Beyond beyond[] = {
-    {"headdim", "smem_wavefronts", 0.08, 0.49, "headdim 120: 256 a CTA fewer are counted, not known which"},
-    {"decode", "smem_wavefronts", 0.23, 0.31, "30 to 44 a CTA more are counted: not looked into"},
     {"window", "sm_read_bytes", 0.31, 1.1, "64 heads: O drives out twice the words that it does of 16"},
     {"headdim", "sm_read_bytes", 0.52, 4.3, narrow},
     {"layout", "sm_read_bytes", 0.48, 0.93, narrow},
@@ -95,50 +49,13 @@ constexpr Beyond beyond[] = {
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
 
-const Beyond* beyond_of(std::string_view mechanism, std::string_view figure) {
-  const auto found = std::find_if(std::begin(beyond), std::end(beyond),
-                                  [&](const Beyond& b) { return mechanism == b.mechanism && figure == b.figure; });
-  return found == std::end(beyond) ? nullptr : found;
-}
-
-TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
-  std::fputs(to_table(compared()).c_str(), stdout);
-  for (const Goal& goal : goals) {
-    double ratios = 0;
-    int calls = 0;
-    for (const std::string& mechanism : mechanisms_of(compared())) {
-      const FigureErrors e = errors_of(compared(), goal.figure, mechanism);
-      if (e.calls == 0) continue;
-      const double mean = 100 * e.mean, most = 100 * e.most;
-      SCOPED_TRACE(mechanism + ", " + goal.figure + ", most: " + command_line(e.worst->call.c));
-      const Beyond* const b = beyond_of(mechanism, goal.figure);
-      EXPECT_LE(mean, b != nullptr ? b->mean : goal.mean);
-      EXPECT_LE(most, b != nullptr ? b->most : goal.most);
-      if (b != nullptr) {
-        std::printf("%-17s %-21s %6.2f / %-6.2f %s\n", b->mechanism, b->figure, mean, most, b->why);
-        EXPECT_FALSE(mean <= goal.mean && most <= goal.most) << "strike it off the list";
-        continue;
-      }
-      for (const Comparison& c : compared())
-        for (const ComparedFigure& f : c.figures) {
-          if (c.call.mechanism != mechanism || f.name != goal.figure || !f.ratio()) continue;
-          ratios += *f.ratio();
-          ++calls;
-        }
-    }
-    ASSERT_GT(calls, 0) << goal.figure;
-    std::printf("%-21s %3d calls keep %.4g / %.4g, mean ratio %.4f\n", goal.figure, calls, goal.mean, goal.most,
-                ratios / calls);
-    EXPECT_LE(100 * std::abs(ratios / calls - 1), goal.bias) << goal.figure;
-  }
-  for (const Beyond& b : beyond) EXPECT_GT(errors_of(compared(), b.figure, b.mechanism).calls, 0) << b.mechanism;
-}
+TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond); }
 
 // S, P and O, and the sums that products keep in local memory: what SMs write. Those of 28 MB are in L2 at the end.
 TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   const DeviceSpec h200 = load_device("h200");
   int calls = 0, large = 0;
-  for (const MeasuredCall& call : measured().calls) {
+  for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;
     SCOPED_TRACE(command_line(call.c));
     const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem));
@@ -164,7 +81,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
   const std::vector<double> errors = {0.09, 0.04, 0.01, 0.16, 0.06, 0.02, 0.14, 0.04, 0.09, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
-  for (const MeasuredCall& call : measured().calls) {
+  for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;
     const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem));
     for (std::size_t i = 0; i < cost.steps.size(); ++i) {

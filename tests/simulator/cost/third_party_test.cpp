@@ -1,5 +1,5 @@
-// The models against counters of kernels nobody here wrote: FlashAttention 2 and 3 and cuDNN on an H200, cold caches,
-// one row a call. Where the files come from is in simulator/measured/h200_more.md.
+// The models against counters of kernels nobody here wrote: FlashAttention 2 and 3 and cuDNN on an H200 and an H100,
+// cold caches, one row a call. Where the files come from is in simulator/measured/h200_more.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,18 +82,34 @@ struct Beyond {
   const char* why;
 };
 constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
-                     *unseen = "h200_unseen.csv", *drawn = "h200_drawn.csv",
+                     *unseen = "h200_unseen.csv", *drawn = "h200_drawn.csv", *again = "h200_drawn_again.csv",
+                     *h100_calls = "h100_third_party.csv", *h100_drawn = "h100_drawn.csv",
                      *of_192 = "headdim 192, whose CTAs' requests merge more than the model has, not known why",
-                     *of_96 = "headdim 96, whose copies are of halves of lines: L2 lets go of more, not known why";
+                     *of_96 = "headdim 96, whose copies are of halves of lines: L2 lets go of more, not known why",
+                     *of_ragged = "832 keys, causal, and 10,526: what FA2 spills of tiles that are not whole",
+                     *of_few = "calls of 2 to 24 heads: which of them CTAs read together";
 
 constexpr Beyond beyond[] = {
     {blind, "cudnn", "DRAM read", 1.2, 9.6, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
     {unseen, "fa2", "DRAM read", 1.5, 6.5, of_96},
-    {drawn, "fa2", "L2 read", 10.0, 56.5, of_192},
-    {drawn, "fa2", "DRAM read", 3.3, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
+    {drawn, "fa2", "DRAM read", 3.6, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
     {drawn, "cudnn", "L2 read", 7.8, 23.1, of_192},
     {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.8, 13.8,
      "docs/simulator.md, Open: 8192 keys, 32 heads on 8; chance at 64 on 8"},
+    {again, "fa2", "SM read", 0.03, 0.22, "832 keys, causal: what its spill loads"},
+    {again, "fa2", "SM write", 4.6, 46.3, of_ragged},
+    {again, "fa2", "crossing", 5.7, 25.2, of_ragged},
+    {again, "fa2", "DRAM write", 6.3, 19.1, of_ragged},
+    {again, "fa2", "registers", 0.28, 4.6, "1037 keys at headdim 192, causal: 220 for 230"},
+    {again, "cudnn", "L2 read", 7.4, 25.4, of_few},
+    {again, "cudnn", "crossing", 6.2, 22.9, of_few},
+    {h100_drawn, "fa2", "SM read", 0.03, 0.22, "832 keys, causal: what its spill loads"},
+    {h100_drawn, "fa2", "SM write", 4.6, 46.3, of_ragged},
+    {h100_drawn, "fa2", "DRAM read", 1.3, 8.3, "11,630 keys, causal: L2 lets go of less"},
+    {h100_drawn, "fa2", "DRAM write", 7.7, 25.5, of_ragged},
+    {h100_drawn, "fa2", "registers", 0.28, 4.6, "1037 keys at headdim 192, causal: 220 for 230"},
+    {h100_drawn, "cudnn", "L2 read", 6.5, 25, of_few},
+    {h100_drawn, "cudnn", "crossing", 5.3, 22.7, of_few},
     {waves, "cudnn", "L2 read", 9.1, 25.5, "which CTAs arrive first is chance, and so which ask for a head together"},
     {waves, "cudnn", "crossing", 9.2, 24.3, "which CTAs arrive first is chance, and so which heads both sides read"},
 };
@@ -145,9 +161,9 @@ void expect_launch_as_measured(const SimulationReport& r, const CountedCall& row
             row.at("launch__grid_size"));
 }
 
-/// Bounds that hold row by row, in files with all counters.
-void expect_row(const SimulationReport& r, const CountedCall& row, const Ratios& x) {
-  const double wavefronts = row.at("seqlen") == 1000 ? 0.01 : 0.002;
+/// Bounds that hold row by row, in files with all counters; `ragged` of wavefronts, where the last key tile is in part.
+void expect_row(const SimulationReport& r, const CountedCall& row, const Ratios& x, double ragged) {
+  const double wavefronts = row.at("seqlen") == 1000 ? 0.01 : std::fmod(row.at("seqlen"), 64) != 0 ? ragged : 0.002;
   EXPECT_NEAR(x.wavefronts, 1, wavefronts);
   EXPECT_NEAR(x.ideal_wavefronts, 1, wavefronts);
   // spill is known of FA2's kernels for full attention over whole tiles, and FA3 causal and cuDNN have none
@@ -159,8 +175,9 @@ void expect_row(const SimulationReport& r, const CountedCall& row, const Ratios&
 }
 
 /// All rows of a file, printed, and what each kernel's keep of the goals.
-std::map<std::string, std::vector<Ratios>> score(const std::string& file) {
-  const DeviceSpec h200 = load_device("h200");
+std::map<std::string, std::vector<Ratios>> score(const std::string& file, const char* name = "h200",
+                                                 double ragged = 0.002) {
+  const DeviceSpec device = load_device(name);
   std::map<std::string, std::vector<Ratios>> kernels;
   std::printf("predicted over measured, %s\n", file.c_str());
   std::printf(
@@ -172,7 +189,7 @@ std::map<std::string, std::vector<Ratios>> score(const std::string& file) {
     if (std::none_of(std::begin(named_plans), std::end(named_plans), is_plan)) continue;  // compiled otherwise
     const Case c = case_of(row);
     SCOPED_TRACE(row.kernel + ", " + command_line(c));
-    const SimulationReport r = simulate(c, plan_named(row.kernel, c, h200), h200, row.kernel);
+    const SimulationReport r = simulate(c, plan_named(row.kernel, c, device), device, row.kernel);
     const Ratios x = ratios_of(r, row);
     std::printf(
         "%6s %5.0f %5.0f %2.0f %6.0f %6.0f %7.0f %6.0f | %10.5f %8.5f %8.4f %8.3f %8.3f %9.4f %10.3f %8.3f | %9.1f "
@@ -180,7 +197,7 @@ std::map<std::string, std::vector<Ratios>> score(const std::string& file) {
         row.kernel.c_str(), row.at("batch"), row.at("nheads"), row.at("nheads_k"), row.at("seqlen_q"), row.at("seqlen"),
         row.at("headdim"), row.at("causal"), x.wavefronts, x.sm_read, x.sm_write, x.l2_read, x.crossing, x.dram_read,
         x.dram_write, x.cycles, row.at("dram__bytes_read.sum") / 1e6, counted(row, "dram__bytes_write.sum") / 1e6);
-    if (row.value.contains("launch__grid_size")) expect_row(r, row, x);
+    if (row.value.contains("launch__grid_size")) expect_row(r, row, x, ragged);
     kernels[row.kernel].push_back(x);
   }
   std::printf("error in %%           mean       most  beyond the goal\n");
@@ -201,6 +218,12 @@ TEST(ThirdParty, SixteenShapesCountedAfterTheModels) { score("h200_blind.csv"); 
 // And sixteen drawn at random, then twenty when headdim 96 of the sixteen had been looked at.
 TEST(ThirdParty, SixteenShapesDrawnAtRandom) { score("h200_unseen.csv"); }
 TEST(ThirdParty, TwentyShapesDrawnAfterThem) { score("h200_drawn.csv"); }
+
+// Twenty more, some of them with heads before rows, on another H200 and on the first H100 that anybody counted here; of
+// FlashAttention 2 the eighteen that are not in splits.
+TEST(ThirdParty, TwentyShapesOnAnotherH200) { score(again, "h200", 0.0041); }
+TEST(ThirdParty, TwentyShapesOnAnH100) { score(h100_drawn, "h100", 0.0041); }
+TEST(ThirdParty, EighteenCallsOnAnH100) { score(h100_calls, "h100"); }
 
 // What is off at headdim 192 would be right if CTAs walked so little apart: docs/simulator.md, "Open".
 TEST(ThirdParty, L2ReadsAtHeaddim192WereCTAsToWalkLessApart) {
@@ -301,7 +324,7 @@ TEST(ThirdParty, CuDnnsCtasWalkApartAsTheyEnd) {
                 plan.step_deviation);
     if (keys != 4096 && !plan.masks_full_tiles) continue;
     EXPECT_NEAR(1000 * step, plan.step_deviation, 1);
-    EXPECT_EQ(step_deviation(plan, h200), 1e-3 * plan.step_deviation);
+    EXPECT_EQ(step_deviation(plan, h200, 1), 1e-3 * plan.step_deviation);
     ++kernels;
   }
   EXPECT_EQ(kernels, 6);

@@ -5,11 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
+#include "attest/plan/launch.h"
 #include "tile_walks.h"
 
 namespace attest {
 namespace {
+
+Case decode(std::int64_t nheads, std::int64_t keys) {
+  Case c = case_of(1, nheads, nheads, keys, 128);
+  c.problem.seqlen_q = 1;
+  return c;
+}
 
 TEST(WalkTotals, SamplingSetsCostsLittleAccuracy) {
   const DeviceSpec device = load_device("h200");
@@ -47,6 +55,62 @@ TEST(WalkTotals, ExtrapolationAgreesWithTheWholeWalk) {
     const TileWalk coarse = walk_tiles(c, plan_for(c), device, 2, options);
     EXPECT_GT(coarse.key_tiles_per_event, 1);
     EXPECT_NEAR(coarse.cycles / whole.cycles, 1, 0.06);
+  }
+}
+
+// Each CTA has keys of its own, whose lines it takes the time to find; some waves, one, and five of which two are
+// walked.
+TEST(WalkTotals, KeysThatAreReadOnceGoOnAsTheyBegin) {
+  struct Shape {
+    std::int64_t nheads, keys, splits;
+  };
+  const DeviceSpec device = load_device("h200");
+  for (const auto& [nheads, keys, splits] :
+       {Shape{600, 1 << 15, 1}, Shape{40, 1 << 18, 16}, Shape{20, 1 << 19, 1}, Shape{1320, 1 << 14, 1}}) {
+    Case c = decode(nheads, keys);
+    c.num_splits = splits;
+    const KernelPlan plan = with_features(plan_for(c), c);
+    TileWalkOptions options = times();
+    const TileWalk part = walk_tiles(c, plan, device, 2, options);
+    EXPECT_LT(part.simulated_fraction, 0.5) << nheads;
+    options.max_rows_found = std::numeric_limits<std::int64_t>::max();
+    const TileWalk whole = walk_tiles(c, plan, device, 2, options);
+    ASSERT_EQ(whole.simulated_fraction, 1);
+    EXPECT_NEAR(part.dram_read_bytes / whole.dram_read_bytes, 1, 0.01) << nheads;
+    EXPECT_NEAR(part.l2_read_bytes / whole.l2_read_bytes, 1, 0.01) << nheads;
+    EXPECT_NEAR(part.l2_crossing_bytes / whole.l2_crossing_bytes, 1, 0.01) << nheads;
+    EXPECT_NEAR(part.cycles / whole.cycles, 1, 0.02) << nheads;
+    std::printf("%ld heads: cycles %.4f of those of the whole walk\n", static_cast<long>(nheads),
+                part.cycles / whole.cycles);
+  }
+}
+
+// What goes through L2 at a CTA's start and end, and in combine(), does not repeat with the key tiles.
+TEST(WalkTotals, CrossingsOfCutWalksAreThoseOfTheirTilesAndOfAllCtas) {
+  Case c = decode(40, 1 << 18);
+  c.problem.seqlen_q = 128, c.num_splits = 16;
+  const KernelPlan plan = with_features(plan_for(c), c);
+  TileWalkOptions options = times();
+  options.max_rows_found = 1 << 20;
+  const TileWalk part = walk_tiles(c, plan, load_device("h200"), 2, options);
+  EXPECT_LT(part.simulated_fraction, 0.06);
+  options.max_rows_found = std::numeric_limits<std::int64_t>::max();
+  const TileWalk whole = walk_tiles(c, plan, load_device("h200"), 2, options);
+  ASSERT_EQ(whole.simulated_fraction, 1);
+  EXPECT_NEAR(part.l2_crossing_bytes / whole.l2_crossing_bytes, 1, 0.01);
+}
+
+// Of its one CTA 12 times L2 are walked at most.
+TEST(WalkTotals, KeysOfASingleWaveTakeTheirTimeHoweverManyTheyAre) {
+  const DeviceSpec device = load_device("h100");
+  double before = 0;
+  for (const std::int64_t keys : {1 << 20, 1 << 24, 1 << 26}) {
+    const Case c = decode(1, keys);
+    const double a_key = walk_tiles(c, plan_for(c), device, 2, times()).cycles / static_cast<double>(keys);
+    if (before != 0) {
+      EXPECT_NEAR(a_key / before, 1, 0.01) << keys;
+    }
+    before = a_key;
   }
 }
 
@@ -117,13 +181,16 @@ TEST(WalkTotals, HugeCasesSimulateNoMoreThanTheyMay) {
   const DeviceSpec device = load_device("h100");
   for (const Case& c : {case_of(1, 8, 8, 1 << 20, 128), case_of(4096, 64, 8, 2048, 128, Causal::bottom_right),
                         case_of(1 << 20, 16, 16, 64, 64), case_of(1, 1, 1, 1 << 20, 128, Causal::bottom_right),
-                        case_of(1, 1, 1, 1 << 26, 64)}) {
+                        case_of(1, 1, 1, 1 << 26, 64), decode(64, 1 << 26)}) {
     const KernelPlan plan = plan_for(c);
     const TileWalkOptions options = times();
     const TileWalk w = walk_tiles(c, plan, device, 2, options);
     const auto walked = w.simulated_fraction * static_cast<double>(w.key_tiles);
     EXPECT_LE(walked / w.key_tiles_per_event, 1.1 * static_cast<double>(options.max_events));
     EXPECT_LE(walked, 4e7);  // each key tile costs something, however few of its lines are followed
+    if (c.problem.seqlen_q == 1) {
+      EXPECT_LE(walked * plan.tile_n * 2, 1.1 * static_cast<double>(options.max_rows_found));
+    }
     const double lines_a_tile = plan.tile_n * 2.0 * static_cast<double>(c.problem.headdim) * 2 / 128;
     EXPECT_LE(walked * lines_a_tile / w.sampling, 4.4 * static_cast<double>(options.max_line_accesses));
     EXPECT_LT(w.simulated_fraction, 1);

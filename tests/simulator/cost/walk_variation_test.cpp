@@ -62,7 +62,7 @@ Moments key_tiles_of(const TileWalk& walk) {
 TEST(WalkVariation, IsTheStepsOfWhatIsNotWaitedFor) {
   const DeviceSpec device = device_of_one_clock();
   const KernelPlan plan;
-  const double step = step_deviation(plan, device);
+  const double step = step_deviation(plan, device, 2);
   ASSERT_GT(step, 0);
   for (const double noise : {0.0, 1.0, 2.0})
     for (const double waits : {0.0, 0.5 * cycles}) {
@@ -80,7 +80,7 @@ TEST(WalkVariation, IsTheStepsOfWhatIsNotWaitedFor) {
 TEST(WalkVariation, CtasInStepStayWithinAKeyTilesOfEachOther) {
   const DeviceSpec device = device_of_one_clock();
   const KernelPlan plan;
-  const double step = step_deviation(plan, device), widest = 2 * std::sqrt(3.0);  // of uniform numbers
+  const double step = step_deviation(plan, device, 2), widest = 2 * std::sqrt(3.0);  // of uniform numbers
   for (const bool lets_go : {false, true}) {
     TileWalkOptions options = options_of(1);
     options.in_step = true, options.l1_lets_go = lets_go, options.waits_per_key_tile = 0.5 * cycles;

@@ -29,10 +29,20 @@ struct CopyCost {
 /// 16 bytes: two lanes share a 32-byte sector, one request and 32 bytes from L2, if the sector's halves go to one
 /// sector of shared memory. A wavefront moves sectors of one 128-byte line to one line of shared memory, each sector
 /// once, whose chunks lie alike: with the same two low bits of (global / 16) ^ (shared / 16), and both halves of each
-/// or the same one; or zeros to one line. Of lanes that write one place one counts. Fewer: each sector once, and a
-/// wavefront for each stretch of memory that is read, if those are more than the places need.
+/// or the same one. Of lanes that write one place one counts. Where some write zeros, so many more as storing all
+/// lanes' bytes would take, and one for each further row that eight lanes with zeros among them read. Fewer bytes: each
+/// sector once, and a wavefront for each stretch of memory that is read, if those are more than the places need.
 CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present,
                    bool stores_zeros = false);
+
+/// Of copies, as they are, and what they would be if all their lanes wrote zeros, or all read.
+struct CopiedWavefronts {
+  std::int64_t all = 0, as_zeros = 0, as_whole = 0;
+
+  CopiedWavefronts& operator+=(const CopiedWavefronts& other);
+  CopiedWavefronts& operator*=(std::int64_t times);
+  friend bool operator==(const CopiedWavefronts&, const CopiedWavefronts&) = default;
+};
 
 struct Counts {
   std::int64_t smem_wavefronts = 0, smem_wavefronts_ideal = 0;
@@ -44,8 +54,8 @@ struct Counts {
   // Of 32 bytes, that each warp instruction asks for; what is read below 16 bytes comes through L1, a sector once a
   // step.
   std::array<std::int64_t, 4> global_sectors{};
-  // of copies of 16 bytes by cp.async, with the zeros beside them
-  std::array<std::int64_t, 4> copied_wavefronts{}, copied_wavefronts_ideal{};
+  // by operand: of copies of 16 bytes by cp.async, with the zeros beside them, and without conflicts
+  std::array<CopiedWavefronts, 4> copied{}, copied_ideal{};
   std::int64_t lse_bytes = 0;     // in whole sectors
   std::int64_t atomic_bytes = 0;  // a sector each way for each one
   std::int64_t matrix_steps = 0;  // 16 x 16 blocks of one matrix step: 16 * 16 * k_step multiply-adds each

@@ -68,15 +68,20 @@ struct DeviceSpec {
   double scaled_exp_beside_wgmma = 1;  // likewise an exponential with the product that scales its score
 
   // ---- how far CTAs drift apart: standard deviations, as fractions
-  // of a key tile's time where it is a random walk, by mma.sync, by one or two warpgroups of wgmma and by more
-  double step_deviation_mma_sync = 0, step_deviation_wgmma = 0, step_deviation_wgmma_3 = 0;
+  // of a key tile's time where it is a random walk, by mma.sync with several CTAs on the SM or one alone, by one or two
+  // warpgroups of wgmma and by more
+  double step_deviation_mma_sync = 0, step_deviation_mma_sync_alone = 0;
+  double step_deviation_wgmma = 0, step_deviation_wgmma_3 = 0;
 
   // ---- L2 and DRAM
   std::int64_t l2_bytes = 0;
   std::int64_t l2_partitions = 0;            // each of which keeps copies of what its SMs read
   std::int64_t l2_slices_per_partition = 0;  // among which the lines of 8 KiB are dealt out
   std::int64_t l2_ways = 0;
-  std::int64_t l2_dirty_ways = 0;        // of a set that stay dirty at most
+  std::int64_t l2_dirty_ways = 0;  // of a set that stay dirty at most
+  // the part of the sets that lines of local memory fall into, at random; where they fill all of them more evenly than
+  // random lines, 1 and the part of them that go round the sets in turn
+  double local_memory_sets = 1;
   double l2_bytes_per_second = 0;        // all SMs together, reads that hit
   double l2_write_bytes_per_second = 0;  // likewise, written
   // until a warp has a line from the near partition; and the mean of what it waits beyond that for one of any page,

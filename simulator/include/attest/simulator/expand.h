@@ -80,10 +80,9 @@ class HostInstructions {
     SharedAccess shared{SharedAccess::Kind::load_staged, g.operand, g.bytes, 0, {}};
     GlobalAccess global{g.operand, true, g.bytes, 0, {}, {}};
     move(g, shared, global);
-    shared.active = global.active;  // a lane without a row neither loads nor stores
-    if (global.active == 0) return;
-    sink_.shared(shared);
-    sink_.global(global);
+    // compiled code loads before it asks which lanes have a row to store (gpu/sm80's all but a warp's last time)
+    if (shared.active != 0) sink_.shared(shared);
+    if (global.active != 0) sink_.global(global);
   }
 
   template <bool Transposed>

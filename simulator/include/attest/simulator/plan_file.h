@@ -43,10 +43,11 @@ struct PlanFault {
 /// names are filled in.
 PlanFault plan_fault(const KernelPlan& plan, std::string_view why);
 
-/// Why no kernel on `device` can be that plan for the tensors of `c`: what its fields forbid each other, what the
-/// device lacks, or what copies by TMA cannot address. A tensor map has strides and a base of multiples of 16 bytes
-/// (CUDA Driver API, cuTensorMapEncodeTiled; strides of 2^40 bytes, its other limit, need more elements than validate()
-/// admits of 16 bits each).
+/// Why no kernel on `device` can be that plan for the tensors of `c`, or none that the cost models describe: what its
+/// fields and the case's features forbid each other, head dimensions, elements or heads of another case, what the
+/// device or the model of it lacks, or what copies by TMA cannot address. A tensor map has strides and a base of
+/// multiples of 16 bytes (CUDA Driver API, cuTensorMapEncodeTiled; strides of 2^40 bytes, its other limit, need more
+/// elements than validate() admits of 16 bits each).
 std::optional<PlanFault> plan_fault(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
 
 /// A field's value as a plan file has it: a number, true or false, or a word.

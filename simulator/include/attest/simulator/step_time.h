@@ -95,7 +95,7 @@ double l2_busy_bytes(double read, double written, const DeviceSpec& device);
 /// Of each GPC over their mean: which are fast is the device's, how far they lie apart hangs on the matrix instruction.
 std::vector<double> gpc_clocks(const KernelPlan& plan, const DeviceSpec& device);
 
-/// How much a key tile's time varies from one to the next, as a fraction.
-double step_deviation(const KernelPlan& plan, const DeviceSpec& device);
+/// How much a key tile's time varies from one to the next, as a fraction, with so many CTAs on the SM.
+double step_deviation(const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
 }  // namespace attest

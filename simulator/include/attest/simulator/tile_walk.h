@@ -38,13 +38,14 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
-  /// The part of L2's sets that the lines of local memory fall into, at random: with the stack limit that a process has
-  /// if it sets none, frames lie 40 KiB a warp apart and fill sets less evenly than random lines would. By what is
-  /// written back of 120 to 150 words a thread (`local_places` in docs/results/h200-l2.md); under Nsight Compute, 1.
-  double local_memory_sets = 0.86;
+  /// In place of the device's, whose number is that of a process that sets no stack limit; under Nsight Compute, 1.
+  std::optional<double> local_memory_sets;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
+  /// Rows of K and V in whose lines those of the sampled sets are looked for, where CTAs walk keys alone: in such walks
+  /// it is this that takes the time.
+  std::int64_t max_rows_found = 10'000'000;
   /// L2 as the same call has left it that came before; else it holds nothing of the case's.
   bool warm = false;
   /// Dirty lines that are in L2 when a kernel starts and are not its own, written back as it displaces them: every

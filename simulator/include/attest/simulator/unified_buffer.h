@@ -1,6 +1,9 @@
 // What a plan's tiles cost on a device of cube and vector cores: which buffers they fill, and what S, P and P V move
 // between the cores. Assumptions and their evidence: docs/simulator.md, "Cube and vector cores".
 #pragma once
+#include <optional>
+
+#include "attest/simulator/plan_file.h"
 #include "attest/simulator/report.h"
 
 namespace attest {
@@ -18,8 +21,10 @@ BufferFootprint buffer_footprint(const KernelPlan& plan, const DeviceSpec& devic
 /// by the other. 0 where the device keeps them between its cores.
 double exchange_bytes(const KernelPlan& plan, const DeviceSpec& device, std::int64_t key_tiles);
 
-/// The report of simulate() for a device of that kind; `c` and `plan` have been checked. Throws InvalidInput naming
-/// `plan`, the buffer and its size where a tile does not fit.
+/// What such a device lacks for `plan`: the model of a feature of the case, or room in a buffer for a tile.
+std::optional<PlanFault> beyond_unified_buffer(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
+
+/// The report of simulate() for a device of that kind; `c` and `plan` have been checked.
 SimulationReport simulate_unified_buffer(const Case& c, const KernelPlan& plan, const DeviceSpec& device,
                                          std::string_view plan_name);
 

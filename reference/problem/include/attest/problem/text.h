@@ -6,10 +6,14 @@
 
 namespace attest {
 
+/// Bytes of the well-formed UTF-8 character that `text`, which is not empty, begins with; 0 if none does.
+std::size_t utf8_length(std::string_view text);
+
 /// UTF-8 without control characters, which are U+0000 to U+001F and U+007F to U+009F.
 bool is_printable(std::string_view text);
 
-/// `text` with \xNN for each byte of a control character: one line that moves no cursor, whatever a file holds.
+/// `text` with \xNN for each byte of a control character and each that is not UTF-8: one line that moves no cursor,
+/// whatever a file holds.
 std::string escaped(std::string_view text);
 
 /// What is longer than `most` bytes up to there, without the half of a character, and "..." behind it.

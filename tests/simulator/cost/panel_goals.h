@@ -1,0 +1,32 @@
+// The calls of `attest measure --panel` as a GPU's counters saw them, cold caches, beside the models: each mechanism
+// keeps the goals of panel_goals.cpp, or is named with what is reached and why.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attest/simulator/comparison.h"
+#include "attest/simulator/measured_call.h"
+
+namespace attest {
+
+struct CountedPanel {
+  std::vector<MeasuredCall> calls;
+  std::vector<Comparison> compared;
+};
+
+/// Of a file in simulator/measured, whose calls it expects to be those that `measure --panel` makes, beside the models
+/// of a device.
+CountedPanel counted_panel(const std::string& file, const char* device);
+
+/// A mechanism that does not keep a goal, and what bounds it instead, in per cent: what was reached, rounded up.
+struct Beyond {
+  const char *mechanism, *figure;
+  double mean, most;
+  const char* why;
+};
+
+/// Expects the goals of each mechanism, and prints all errors.
+void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond);
+
+}  // namespace attest

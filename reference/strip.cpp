@@ -19,7 +19,7 @@ bool all_finite(const std::vector<double>& values) {
   const double* x = values.data();
   const std::size_t n = values.size();
 #pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) sum += x[i] - x[i];
+  for (std::size_t i = 0; i < n; ++i) sum += x[i] - x[i];  // NOLINT(misc-redundant-expression)
   return sum == 0;
 }
 

@@ -84,6 +84,8 @@ constexpr Field fields[] = {
     {"cta_start_cycles", &DeviceSpec::cta_start_cycles, 0, 1e6},
     {"argument_line_cycles", &DeviceSpec::argument_line_cycles, 0, 1e6},
     {"bulk_prologue_cycles", &DeviceSpec::bulk_prologue_cycles, 0, 1e9},
+    {"code_cache_bytes", &DeviceSpec::code_cache_bytes, 1024, 1 << 30},
+    {"code_bytes_per_clock", &DeviceSpec::code_bytes_per_clock, 0.01, 1e6},
     {"copy_time_scale", &DeviceSpec::copy_time_scale, 0.01, 100},
     {"kernel_code_scale", &DeviceSpec::kernel_code_scale, 0.01, 100},
     {"num_cube_cores", &DeviceSpec::num_cube_cores, 1, 4096, Field::cube_vector},

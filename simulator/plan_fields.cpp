@@ -44,6 +44,8 @@ constexpr PlanField fields[] = {
     {"cluster", &P::cluster, 1, 16, Kind::placed, "CTAs to which K and V are multicast, with tma"},
     {"skips_tiles", &P::skips_tiles, 0, 1, Kind::placed, "false: key tiles that no query sees are visited too"},
     {"masks_full_tiles", &P::masks_full_tiles, 0, 1, Kind::compiled, "key tiles that all queries see are masked too"},
+    {"masked_steps", &P::masked_steps, 0, 64, Kind::compiled,
+     "a CTA's first key tiles, each masked by code of its own; 0: a loop masks those that need it"},
     {"stores_zeros", &P::stores_zeros, 0, 1, Kind::placed,
      "beyond columns and rows, of which O loads none; false: copies write them, and O is loaded whole"},
     {"evict_first_q", &P::evict_first_q, 0, 1, Kind::placed, "L2 hint of Q's copies"},

@@ -14,6 +14,7 @@
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
+#include "code_fetch.h"
 #include "combine_time.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
@@ -179,6 +180,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   const KernelPlan spilling = with_spill(plan, r.registers);
   const Counts counts = count_case(c, plan);
+  const KeyRuns runs = count_key_runs(c, plan);
   StepDemand demand;
   TileWalkOptions& options = r.walk_options;
   options = effort;
@@ -188,14 +190,18 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
     missing = missing_words(r, masked, false);
     missing_together = copies_by_call(plan) ? missing_words(r, masked, true) : missing;
+    Counts executed = counts;
+    executed.masked_key_tiles =
+        std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
+    double code_waits = 0;  // a key tile
     const auto demand_of = [&](const MissingWords& of) {
       CaseParts parts = parts_of(c);
       parts.missing_arguments = of.arguments;
-      StepDemand d = step_demand(plan, device, counts, r.registers.spill_words, parts);
+      StepDemand d = step_demand(plan, device, executed, r.registers.spill_words, parts);
       d.l2 = l2_busy_bytes(of.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
              l2_bytes_per_clock(device);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
-      d.waits += of.waits;
+      d.waits += of.waits + code_waits;
       return d;
     };
     demand = demand_of(missing);
@@ -205,6 +211,14 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       return cycles;
     };
     options.cycles_per_key_tile = cycles_of(demand);
+    if (walk_apart(p) && plan.producer_warps == 0) {
+      const double tiles = static_cast<double>(counts.key_tiles) / static_cast<double>(ctas_of(runs));
+      const double cycles = tiles * options.cycles_per_key_tile.back() + cycles_per_cta(demand, plan, device);
+      code_waits =
+          code_wait_cycles(walked_code_bytes(demand, plan, device, runs), cycles, r.ctas_per_sm, device) / tiles;
+      demand = demand_of(missing);
+      options.cycles_per_key_tile = cycles_of(demand);
+    }
     if (missing_together.copies > 0) options.cycles_together = cycles_of(demand_of(missing_together));
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
@@ -226,7 +240,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto spilled_bytes = [&](double words, std::int64_t times) {
     return line_bytes * words * plan.num_warps * static_cast<double>(times);
   };
-  const KeyRuns runs = count_key_runs(c, plan);
   const auto all_spilled_bytes = [&](const SpillWords& words) {
     return spilled_bytes(words.early, r.walk.ctas - r.walk.ctas_with_rows) +
            spilled_bytes(words.once, r.walk.ctas_with_rows) + spilled_bytes(words.run, runs.all) +

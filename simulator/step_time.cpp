@@ -140,6 +140,8 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
     ++d.loads;
   }
   d.issue += score_code.instructions + masked * mask_code.instructions;
+  d.masks = mask_code.instructions > 0 ? mask_code.instructions : unlisted_instructions * 2 * elements;
+  d.masked = masked;
   d.waits += waits_of(tile_code) + waits_of(score_code) + masked * waits_of(mask_code);
 
   const double pipe_width = std::max(1.0, fma_cycles(device));

@@ -18,10 +18,9 @@ namespace {
 // from_chars over all of `text`: no leading space, no '+', no trailing text, no silent clamp.
 template <class T>
 std::errc parse_all(std::string_view text, T& value) {
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return error;
-  return end == last ? std::errc() : std::errc::invalid_argument;
+  return end == text.data() + text.size() ? std::errc() : std::errc::invalid_argument;
 }
 
 // The optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours cost 1 each.

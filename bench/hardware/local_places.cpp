@@ -40,13 +40,13 @@ class Stored : public CountedWork {
 void measure(const char* stack_limit) {
   const hardware::DeviceArray<std::uint8_t> buffer(kBytes);
   CounterReader reader({"dram__bytes_read.sum", "dram__bytes_write.sum"});
-  std::printf("stack_limit,how,words,shared_mib,sm_kib,warp_kib,dram_read_mb,dram_write_mb\n");
+  std::printf("stack_limit,how,words,behind,shared_mib,sm_kib,warp_kib,dram_read_mb,dram_write_mb\n");
   const auto row = [&](const char* how, const Respill& r) {
     for (int run = 0; run < kRuns; ++run) {
       Stored work(r, buffer.data());
       const LaunchCounters counted = reader.read(work, false).at(0);
-      std::printf("%s,%s,%d,%d,%d,%d,%.3f,%.3f\n", stack_limit, how,
-                  r.store == Store::registers ? hardware::spilled_words(r.words) : r.words,
+      std::printf("%s,%s,%d,%d,%d,%d,%d,%.3f,%.3f\n", stack_limit, how,
+                  r.store == Store::registers ? hardware::spilled_words(r.words) : r.words, r.behind,
                   static_cast<int>(r.shared_bytes / kMiB), static_cast<int>(r.sm_stride / kKiB),
                   static_cast<int>(r.warp_stride / kKiB), counted.values.at("dram__bytes_read.sum") / 1e6,
                   counted.values.at("dram__bytes_write.sum") / 1e6);
@@ -58,6 +58,11 @@ void measure(const char* stack_limit) {
     for (const int mib : {0, 8}) {
       Respill r{.words = words, .turns = kTurns, .loads = true, .shared_bytes = mib * kMiB};
       row("local", r);
+      for (const int tenths : {1, 2, 4, 7}) {
+        r.behind = words * tenths / 10;
+        row("local", r);
+      }
+      r.behind = 0;
       if (*stack_limit != 0) continue;
       r.store = Store::global;
       for (const auto& [sm, warp] : strides) {

@@ -49,11 +49,18 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Word
   for (int w = r.words; w < r.words + r.parked; ++w) words.store(w, w);
   for (int turn = 0; turn < r.turns; ++turn) {
     sum += read_tile(r, buffer, turn);
+    if (r.behind > 0) {
+      for (int w = 0; w < r.words + r.behind; ++w) {
+        if (w < r.words) words.store(w, sum + w);
+        if (w >= r.behind) sum += words.load(w - r.behind);
+      }
+    } else {
 #pragma unroll 8
-    for (int w = 0; w < r.words; ++w) words.store(w, sum + w);
-    if (r.loads)
+      for (int w = 0; w < r.words; ++w) words.store(w, sum + w);
+      if (r.loads)
 #pragma unroll 8
-      for (int w = 0; w < r.words; ++w) sum += words.load(w);
+        for (int w = 0; w < r.words; ++w) sum += words.load(w);
+    }
     __syncthreads();  // the warps of a CTA stay in one tile
   }
   for (int w = r.words; w < r.words + r.parked; ++w) sum += words.load(w);

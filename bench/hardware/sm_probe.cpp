@@ -41,6 +41,18 @@ void print_fetch(std::ostream& rows) {
     rows << r.instructions << ',' << r.skips << ',' << r.warps_a_scheduler << ',' << r.apart << ',' << r.cycles << '\n';
 }
 
+void print_fetch_of_streams(std::ostream& rows) {
+  for (const FetchOfStreams& r : measure_fetch_of_streams())
+    rows << r.instructions << ',' << r.chains << ',' << r.sms << ',' << r.warps_a_scheduler << ',' << r.streams << ','
+         << r.cycles << ',' << r.at_first << '\n';
+}
+
+void print_walked_code(std::ostream& rows) {
+  for (const WalkedCode& r : measure_walked_code())
+    rows << r.instructions << ',' << r.sms << ',' << r.turns << ',' << r.apart << ',' << r.cycles << ','
+         << r.round_cycles << '\n';
+}
+
 void print_jumps(std::ostream& rows) {
   for (const JumpTime& r : measure_jumps())
     rows << r.block << ',' << r.skipped << ',' << r.blocks << ',' << r.warps_a_scheduler << ',' << r.straight << ','
@@ -103,6 +115,8 @@ const Experiment experiments[] = {
     {"beside", "kind,products,cycles,products_cycles", print_beside_products},
     {"beside_mma", "kind,products,alone,beside,of_product", print_beside_mma},
     {"fetch", "instructions,skips,warps_a_scheduler,apart,cycles", print_fetch},
+    {"fetch_of_streams", "instructions,chains,sms,warps_a_scheduler,streams,cycles,at_first", print_fetch_of_streams},
+    {"walked_code", "instructions,sms,turns,apart,cycles,round_cycles", print_walked_code},
     {"jumps", "block,skipped,blocks,warps_a_scheduler,straight,uniform,reconverging", print_jumps},
     {"wgmma", "columns,a,warpgroups,products,cycles", print_wgmma},
     {"step", "tile_n,headdim,warpgroups,p_in_smem,overlap,turns,parts,cycles", measure_steps},

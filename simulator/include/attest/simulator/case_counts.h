@@ -23,6 +23,9 @@ struct KeyRuns {
   std::int64_t masked_first = 0, whole_first = 0;  // CTAs by their first key tile
 };
 
+/// CTAs that have key tiles.
+constexpr std::int64_t ctas_of(const KeyRuns& runs) { return runs.masked_first + runs.whole_first; }
+
 /// Of all CTAs.
 KeyRuns count_key_runs(const Case& c, const KernelPlan& plan);
 

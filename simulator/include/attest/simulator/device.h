@@ -101,6 +101,10 @@ struct DeviceSpec {
   double argument_line_cycles = 0;  // of the first use of 64 bytes of a kernel's arguments
   double bulk_prologue_cycles = 0;  // from the start of a CTA with a producer to its first copy
 
+  // ---- machine code: what an SM keeps of it, and what it gets of more where all SMs walk different code
+  std::int64_t code_cache_bytes = 0;
+  double code_bytes_per_clock = 0;
+
   // ---- machine code that no plan implies, as a multiple of what it takes on compute capability 9.0
   double copy_time_scale = 1;    // of the function that copies small granules, pages and packed heads
   double kernel_code_scale = 1;  // around the loops over key tiles, and in them for masks and score modifiers

@@ -45,6 +45,26 @@ struct FetchRate {
 };
 std::vector<FetchRate> measure_fetch();
 
+/// Cycles that a warp takes for an instruction of a loop of so many fma, 16 bytes each, of which `chains` at a time do
+/// not depend on one another; the slowest of all SMs' warps. Those of an SM walk it in `streams` groups of neighbours,
+/// which are elsewhere in the loop, and so is each SM where there are several groups.
+struct FetchOfStreams {
+  int instructions = 0, chains = 0, sms = 0, warps_a_scheduler = 0, streams = 0;
+  double cycles = 0;
+  double at_first = 0;  // in the launch's first turn
+};
+std::vector<FetchOfStreams> measure_fetch_of_streams();
+
+/// Two CTAs of four warps on each of so many SMs walk so many fma straight, each waiting for the one before, and then
+/// stay in 8 KB of code for `turns` times 512: cycles that an instruction of the walk takes, and both together. CTAs
+/// begin together or `apart`.
+struct WalkedCode {
+  int instructions = 0, sms = 0, turns = 0;
+  bool apart = false;
+  double cycles = 0, round_cycles = 0;
+};
+std::vector<WalkedCode> measure_walked_code();
+
 /// Cycles of a turn of a loop of `blocks` times `block` fma on so many warps of each scheduler: without jumps, with one
 /// taken over `skipped` instructions after each block, and with one behind which a warp's lanes meet again.
 struct JumpTime {

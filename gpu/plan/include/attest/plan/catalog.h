@@ -143,11 +143,13 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
     if (whole && !fills_rows && !causal) plan.spill_words_per_cta = 18;
   }
   if (plan.element_bytes == 2 && padded == 192 && plan.num_warps == 8 && !causal) plan.known_registers = 228;
+  const bool whole_here = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
   if (plan.element_bytes == 2 && two_fit) {
     plan.known_registers = 254;
-    const bool whole_here = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
     if (causal && whole_here) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;
   }
+  plan.masked_steps = causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n + (whole_here && !local ? 0 : 1)
+                                      : (whole_here ? 0 : 1);
   // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
   if (plan.element_bytes == 2)
     plan.older_cta_lead = padded == 64 ? 22 : padded == 96 ? 6 : padded == 128 ? 8 : two_fit ? 2 : 0;

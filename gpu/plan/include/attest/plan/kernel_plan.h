@@ -58,6 +58,7 @@ struct KernelPlan {
   int cluster = 1;                    // CTAs of neighbouring query tiles to which K and V are multicast
   bool skips_tiles = true;            // key tiles that no query of the tile sees are not visited
   bool masks_full_tiles = false;      // scores of key tiles that all queries see are compared with the mask too
+  int masked_steps = 0;               // a CTA's first key tiles, each masked by code of its own; 0: a loop masks them
   bool stores_zeros = false;          // where copies of 16 bytes bring nothing: else the copies write them
   bool evict_first_q = false;         // L2 hint of Q's copies
   bool prefetches_q = false;          // to L2, before they are asked for

@@ -1,0 +1,25 @@
+// What a CTA waits for its machine code. An SM keeps some 32 KB of it; what is beyond is fetched from a cache that the
+// SMs of a GPC share. CTAs that go in step share each line. Those that walk different numbers of key tiles are in
+// different parts of the code, and each SM has its share of what the cache gives.
+#pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/problem/problem.h"
+#include "attest/simulator/case_counts.h"
+#include "attest/simulator/device.h"
+#include "attest/simulator/step_time.h"
+
+namespace attest {
+
+/// Whether its CTAs walk different numbers of key tiles. Those of a window do but at its edges.
+bool walk_apart(const Problem& p);
+
+/// Of code that a CTA walks from its start to its end, each byte once: around its key tiles, in those that are masked,
+/// each with code of its own where the plan says so, and in those that are not.
+double walked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
+                         const KeyRuns& runs);
+
+/// Cycles that a CTA, which takes `cycles` without them, waits for so much code beside the others of its SM: as one
+/// that visits the SM's share of the cache once (`walked_code` in docs/results/h200-sm.md).
+double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device);
+
+}  // namespace attest

@@ -2,10 +2,14 @@
 // lines of global memory at some strides, counted through CUPTI. CSV to standard output.
 //
 //     local_places [BYTES]         with cudaLimitStackSize set to so many first
+//     local_places sets            frames that are stored once and loaded in each turn, beside a range that fills all
+//                                  sets evenly: sets that have more of the frames' lines than it leaves ways for miss
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
+#include <utility>
 
 #include "attest/counters/counter_reader.h"
 #include "attest/hardware/device.h"
@@ -74,10 +78,37 @@ void measure(const char* stack_limit) {
     row("registers", {.store = Store::registers, .words = values, .turns = kTurns, .shared_bytes = 8 * kMiB});
 }
 
+void measure_sets() {
+  const hardware::DeviceArray<std::uint8_t> buffer(kBytes);
+  CounterReader reader({"dram__bytes_read.sum"});
+  std::printf("how,words,even_mib,turns,sm_kib,warp_kib,dram_read_mb\n");
+  const auto row = [&](const char* how, Respill r) {
+    for (const int turns : {2, 18}) {
+      r.turns = turns, r.loads = r.store_once = true;
+      Stored work(r, buffer.data());
+      const LaunchCounters counted = reader.read(work, false).at(0);
+      std::printf("%s,%d,%d,%d,%d,%d,%.3f\n", how, r.words, static_cast<int>(r.even_bytes / kMiB), turns,
+                  static_cast<int>(r.sm_stride / kKiB), static_cast<int>(r.warp_stride / kKiB),
+                  counted.values.at("dram__bytes_read.sum") / 1e6);
+    }
+  };
+  for (const int words : {60, 120, 131, 150})
+    for (int mib = 0; mib <= 28; mib += 2) {
+      Respill r{.words = words, .even_bytes = mib * kMiB};
+      row("local", r);
+      r.store = Store::global;
+      for (const auto& [sm, warp] : {std::pair{2560, 40}, {2048, 32}, {8192, 128}}) {
+        r.sm_stride = sm * kKiB, r.warp_stride = warp * kKiB;
+        row("global", r);
+      }
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   const char* const stack_limit = argc > 1 ? argv[1] : "";
+  if (std::string_view(stack_limit) == "sets") return measure_sets(), 0;
   if (argc > 1) check(cudaDeviceSetLimit(cudaLimitStackSize, std::strtoul(stack_limit, nullptr, 10)));
   measure(stack_limit);
   return 0;

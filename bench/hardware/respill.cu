@@ -26,6 +26,18 @@ __device__ int read_tile(const Respill& r, const std::uint8_t* buffer, int turn)
   return sum;
 }
 
+constexpr int kCtasThatReadAll = 22;
+
+__device__ int read_even(const Respill& r, const std::uint8_t* buffer) {
+  const int4* const all = reinterpret_cast<const int4*>(buffer);
+  int sum = 0;
+#pragma unroll 4
+  for (std::int64_t i = blockIdx.x % kCtasThatReadAll * kThreads + threadIdx.x; i < r.even_bytes / 16;
+       i += kCtasThatReadAll * kThreads)
+    sum += __ldcg(all + i).x;
+  return sum;
+}
+
 struct Local {
   std::uint32_t first;
   __device__ void store(int word, int x) const {
@@ -48,15 +60,16 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Word
   int sum = 0;
   for (int w = r.words; w < r.words + r.parked; ++w) words.store(w, w);
   for (int turn = 0; turn < r.turns; ++turn) {
-    sum += read_tile(r, buffer, turn);
+    sum += read_tile(r, buffer, turn) + read_even(r, buffer);
     if (r.behind > 0) {
       for (int w = 0; w < r.words + r.behind; ++w) {
         if (w < r.words) words.store(w, sum + w);
         if (w >= r.behind) sum += words.load(w - r.behind);
       }
     } else {
+      if (turn == 0 || !r.store_once)
 #pragma unroll 8
-      for (int w = 0; w < r.words; ++w) words.store(w, sum + w);
+        for (int w = 0; w < r.words; ++w) words.store(w, sum + w);
       if (r.loads)
 #pragma unroll 8
         for (int w = 0; w < r.words; ++w) sum += words.load(w);

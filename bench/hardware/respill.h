@@ -21,8 +21,10 @@ struct Respill {
   int parked = 0;  ///< further words that are stored before the first turn and loaded after the last
   int ctas = 264;  ///< 264 at a time
   bool loads = false;
+  bool store_once = false;        ///< in the first turn alone
   int behind = 0;                 ///< a word is loaded when so many more have been stored; 0: after all of a turn's
   std::int64_t shared_bytes = 0;  ///< in 8 heads, each read by CTAs that follow each other
+  std::int64_t even_bytes = 0;    ///< at the buffer's beginning, that each 22 CTAs read in each turn before the words
   /// Where global words lie: CTAs of 132 SMs, of their 8 warps.
   std::int64_t sm_stride = 0, warp_stride = 0;
 };

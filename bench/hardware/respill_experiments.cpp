@@ -125,12 +125,59 @@ void rewrite_steps(const Bench& bench) {
   }
 }
 
+// Which of the lines that were written in order have been cleaned: a step that is written again costs as many as have.
+// A capital letter writes a step, a small one reads it; + reads 4 MiB that all SMs share, . waits.
+void cleaned_steps(const Bench& bench) {
+  const Steps pages(scattered_pages(bench.homes.size(), 1));
+  const std::string all = "ABCDEFGHIJKLM";
+  const auto row = [&](const std::string& how) {
+    bench.row(how);
+    std::vector<Phase> phases;
+    for (const char c : how) {
+      if (c == '+')
+        phases.push_back({.op = PhaseOp::read, .workers = Workers::both_sides, .bytes = 4 * kMiB, .base = 640 * kMiB});
+      else if (c == '.')
+        phases.push_back({.op = PhaseOp::spin, .microseconds = 200});
+      else
+        phases.push_back(pages.phase(c < 'a' ? PhaseOp::write : PhaseOp::read, (c | 32) - 'a'));
+    }
+    run_phases(phases, bench.buffer, bench.sms);
+  };
+  const auto then_each = [&](const std::string& before, const std::string& again) {
+    row(before);
+    for (const char c : again) row(before + c);
+  };
+  const auto after_each = [&](char what) {
+    std::string how;
+    for (const char c : all) how += c, how += what;
+    return how;
+  };
+  then_each(all, all);
+  then_each(all + all, all);
+  then_each(all + all + all + all, all);
+  for (const char* read : {"a", "c", "e", "g", "i", "aaaa", "abcdefghi", "ihgfedcba"})
+    then_each(all.substr(0, 9) + read + all.substr(9), "ACEGI");
+  then_each(after_each('+'), "ACEGIK");
+  then_each(after_each('.'), "ACEGIK");
+  // turns of which each step is read so many steps after it was written
+  for (const std::size_t behind : {0, 3, 5, 9, 13}) {
+    std::string turn;
+    for (std::size_t i = 0; i < all.size() + behind; ++i) {
+      if (i < all.size()) turn += all[i];
+      if (behind > 0 && i >= behind) turn += static_cast<char>(all[i - behind] | 32);
+    }
+    std::string turns;
+    for (; turns.size() + turn.size() <= kMostPhases; turns += turn) row(turns + turn);
+  }
+}
+
 }  // namespace
 
 std::vector<Experiment> respill_experiments() {
   return {{"respill", "how,words,turns,ctas,loads,shared_mib", respill},
           {"park", "words,parked,ctas,shared_mib", park},
-          {"rewrite_steps", "how,steps,rounds", rewrite_steps}};
+          {"rewrite_steps", "how,steps,rounds", rewrite_steps},
+          {"cleaned_steps", "how", cleaned_steps}};
 }
 
 }  // namespace attest::hardware

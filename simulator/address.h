@@ -66,6 +66,7 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 class LineSampler {
  public:
   static constexpr int line_bytes = 128, sector_bytes = 32;
+  static constexpr std::int64_t region_lines = 64;
 
   LineSampler(const DeviceSpec& device, int sampling)
       : partitions_(static_cast<int>(device.l2_partitions)),
@@ -112,7 +113,6 @@ class LineSampler {
   }
 
  private:
-  static constexpr std::int64_t region_lines = 64;
   static constexpr std::uint32_t block_regions = 8;
 
   /// What the lines of a region have in common.

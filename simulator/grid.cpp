@@ -223,8 +223,12 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   const std::int64_t all_sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * LineSampler::line_bytes);
   const auto most = static_cast<double>(options.max_line_accesses);
   r.sampling = options.sampling != 0 ? options.sampling : 8;
-  if (options.sampling == 0)  // beyond one set in 64 only where the work is huge
-    while (accesses / r.sampling > (r.sampling < 64 ? most : 4 * most) && r.sampling < 256) r.sampling *= 2;
+  // beyond one set in 64 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
+  // too many
+  const bool spills = grid.spill_lines() > 0;
+  const int coarse = spills ? 16 : 64, huge = spills ? 6 : 4;
+  if (options.sampling == 0)
+    while (accesses / r.sampling > (r.sampling < coarse ? most : huge * most) && r.sampling < 256) r.sampling *= 2;
   while (r.sampling > 1 && all_sets / r.sampling < 32) r.sampling /= 2;
   while (all_sets / r.sampling > 60'000) r.sampling *= 2;
   return r;

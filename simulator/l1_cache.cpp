@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <queue>
+#include <unordered_map>
 
 namespace attest {
 namespace {
@@ -125,6 +126,21 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   if (loads == 0) return {};
   return {static_cast<double>(missing) / static_cast<double>(loads),
           waits / (distances * (turns - settled) * ctas * warps)};
+}
+
+std::optional<double> mean_distance(const SpillTrace& trace) {
+  std::unordered_map<int, int> stored;
+  double sum = 0;
+  int loads = 0;
+  for (const int turn : {0, trace.cycles})  // what the first one loads before it stores it is the last one's
+    for (const SpillAccess& a : trace.accesses) {
+      if (a.kind == SpillAccess::Kind::call) continue;
+      if (a.kind == SpillAccess::Kind::store) stored[a.word] = turn + a.at;
+      if (turn == 0 || a.kind == SpillAccess::Kind::store || !stored.contains(a.word)) continue;
+      sum += turn + a.at - stored[a.word], ++loads;
+    }
+  if (loads == 0) return std::nullopt;
+  return sum / loads / trace.cycles;
 }
 
 double driven_out(double others, int lines) {

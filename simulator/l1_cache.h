@@ -7,6 +7,7 @@
 // describe it better than one or 32.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "attest/simulator/device.h"
@@ -76,6 +77,9 @@ int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 
 /// Where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and CTAs at any distance from each other.
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines);
+
+/// How much of a turn lies between the store of a word and its loads, on average; none where no word of a turn is both.
+std::optional<double> mean_distance(const SpillTrace& trace);
 
 /// The part of lines that L1 has let go of when they are used again, where `others` have passed through it since, each
 /// of them used once: loaded from global memory or stored there.

@@ -1,6 +1,7 @@
 #include "attest/simulator/l2_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -12,6 +13,24 @@ constexpr CachedLine brought(CachedLine line) {
   line.sectors = line.whole ? 15 : (line.sectors | (line.sectors & 5) << 1 | (line.sectors & 10) >> 1) & 15;
   return line;
 }
+
+/// The nodes of a set's tree on the way to a way, and which of them then name the other half.
+struct PathOfWay {
+  std::uint32_t nodes = 0, away = 0;
+};
+constexpr std::array<PathOfWay, L2Cache::max_ways> paths = [] {
+  std::array<PathOfWay, L2Cache::max_ways> of{};
+  for (std::uint32_t way = 0; way < L2Cache::max_ways; ++way) {
+    std::uint32_t node = 1;
+    for (std::uint32_t half = L2Cache::max_ways / 2; half > 0; half /= 2) {
+      const std::uint32_t up = (way & half) != 0 ? 1 : 0;
+      of[way].nodes |= 1u << node;
+      of[way].away |= (1 - up) << node;
+      node = 2 * node + up;
+    }
+  }
+  return of;
+}();
 
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 
@@ -34,12 +53,25 @@ int L2Cache::oldest(std::uint32_t* set, std::uint32_t ways) const {
   return static_cast<int>(least & ((1u << way_bits) - 1));
 }
 
-int L2Cache::one_of_the_older_half(std::uint32_t* set, std::uint32_t ways) {
-  state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
-  const auto half = static_cast<std::uint32_t>(std::popcount(ways)) / 2;
-  for (std::uint32_t younger = half == 0 ? 0 : static_cast<std::uint32_t>(state_ >> 33) % half; younger > 0; --younger)
-    ways &= ~(1u << oldest(set, ways));
-  return oldest(set, ways);
+int L2Cache::written_long_ago(const std::uint32_t* set, std::uint32_t ways) const {
+  const std::uint32_t nodes = word(set, tree);
+  std::uint32_t node = 1;
+  int first = 0;
+  for (int half = max_ways / 2; half > 0; half /= 2) {
+    const std::uint32_t lower = ways >> first & ((1u << half) - 1),
+                        higher = ways >> (first + half) & ((1u << half) - 1);
+    const bool up = lower == 0 || (higher != 0 && (nodes >> node & 1) != 0);
+    if (up) first += half;
+    node = 2 * node + (up ? 1 : 0);
+  }
+  return first;
+}
+
+void L2Cache::clean_another(std::uint32_t* set, int way) {
+  const auto enough = [&] { return std::popcount(word(set, dirty)) < dirty_ways_; };
+  const std::uint32_t others = word(set, dirty) & ~(1u << way);
+  if (!enough() && others != 0) clean(set, written_long_ago(set, others));
+  if (enough()) word(set, too_many) = 0;
 }
 
 void L2Cache::clean(std::uint32_t* set, int way) {
@@ -54,12 +86,14 @@ void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
   std::uint8_t& dirty_now = sectors(set, way, written);
   dirty_sectors_ += std::popcount(static_cast<std::uint8_t>(more & ~dirty_now));
   dirty_now |= more;
-  std::uint32_t& ways = word(set, dirty);
-  ways |= 1u << way;
-  if (std::popcount(ways) > dirty_ways_) clean(set, one_of_the_older_half(set, ways));
+  const PathOfWay& path = paths[static_cast<std::size_t>(way)];
+  word(set, tree) = (word(set, tree) & ~path.nodes) | path.away;
+  word(set, dirty) |= 1u << way;
+  if (std::popcount(word(set, dirty)) > dirty_ways_) word(set, too_many) = 1;
+  clean_where_too_many(set, way);
 }
 
-void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written, bool evict_first) {
+int L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool evict_first) {
   const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1, to_go = word(set, first_to_go);
   int way = 0;
   if (word(set, used) != all) {
@@ -67,7 +101,7 @@ void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written
   } else if (to_go != 0) {
     way = oldest(set, to_go);
   } else {
-    if (evict_first) return;
+    if (evict_first) return -1;
     way = oldest(set, all);
   }
   const std::uint32_t bit = 1u << way;
@@ -77,7 +111,7 @@ void L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool is_written
   set[way] = line.tag;
   sectors(set, way, present) = line.sectors;
   touch(set, way);
-  if (is_written) make_dirty(set, way, line.sectors);
+  return way;
 }
 
 L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side,
@@ -91,6 +125,7 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
     std::uint32_t* const home_set = set(line.home, line.set);
     if (const int at_home = find(home_set, line.tag); at_home >= 0) {
       touch(home_set, at_home);
+      clean_where_too_many(home_set, at_home);
       if (evict_first) word(home_set, first_to_go) |= 1u << at_home;
       std::uint8_t& there = sectors(home_set, at_home, present);
       CachedLine beyond = lacking;
@@ -100,7 +135,7 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
       there |= lacking.sectors;
     } else {
       filled_sectors_ += lacking.count();
-      insert(home_set, lacking, false, evict_first);
+      insert_read(home_set, lacking, evict_first);
     }
   } else {
     filled_sectors_ += lacking.count();
@@ -108,7 +143,7 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
   if (way >= 0)
     sectors(near_set, way, present) |= fetched.sectors;
   else
-    insert(near_set, fetched, false, evict_first);
+    insert_read(near_set, fetched, evict_first);
   return outcome;
 }
 
@@ -124,6 +159,14 @@ L2Cache::Outcome L2Cache::prefetch(const CachedLine& line, int side) {
   return far && at_home == Outcome::near_hit ? Outcome::far_hit : at_home;
 }
 
+L2Cache::Outcome L2Cache::read_last(const CachedLine& line, int side) {
+  const Outcome outcome = prefetch(line, side);
+  if (partitions_ == 1 || side == line.home) return outcome;
+  std::uint32_t* const near_set = set(side, line.set);
+  if (const int copy = find(near_set, line.tag); copy >= 0) word(near_set, first_to_go) |= 1u << copy;
+  return outcome;
+}
+
 void L2Cache::write(const CachedLine& line, int side) {
   std::uint32_t* const home_set = set(line.home, line.set);
   if (const int way = find(home_set, line.tag); way >= 0) {
@@ -131,7 +174,7 @@ void L2Cache::write(const CachedLine& line, int side) {
     sectors(home_set, way, present) |= line.sectors;
     make_dirty(home_set, way, line.sectors);
   } else {
-    insert(home_set, line, true, false);
+    make_dirty(home_set, insert(home_set, line, false), line.sectors);
   }
   if (partitions_ == 1) return;
   std::uint32_t* const other_set = set(1 - line.home, line.set);
@@ -143,8 +186,12 @@ void L2Cache::write(const CachedLine& line, int side) {
     return;
   }
   crossed_sectors_ += line.count();
-  if (copy < 0) return insert(other_set, line, false, false);
+  if (copy < 0) {
+    insert(other_set, line, false);
+    return;
+  }
   touch(other_set, copy);
+  word(other_set, first_to_go) &= ~(1u << copy);
   sectors(other_set, copy, present) |= line.sectors;
 }
 

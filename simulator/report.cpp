@@ -81,6 +81,7 @@ double lines_through_l1(const KernelPlan& plan) {
 /// are words of a CTA that another one's O may drive out.
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
+  double part = 0;                   // of those that it loads
   double parked = 0;                 // that L1 has until then
   double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
 };
@@ -106,10 +107,13 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   const double driven = driven_out(r.ctas_per_sm * lines_through_l1(r.plan), lines);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
-  return {masked * words(loads.masked, parked_masked, of_masked.loads) +
-              (1 - masked) * words(loads.whole, parked_whole, of_whole.loads),
+  const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
+               missed = masked * words(loads.masked, parked_masked, of_masked.loads) +
+                        (1 - masked) * words(loads.whole, parked_whole, of_whole.loads);
+  return {missed,
           masked * of_masked.waits + (1 - masked) * of_whole.waits,
           loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
+          loaded == 0 ? 0 : missed / loaded,
           masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
           of_whole.arguments,
           of_whole.copies};
@@ -231,6 +235,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.waits_per_key_tile = demand.waits;
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
+  options.spill_loads_missed = missing.part;
+  options.spill_loads_after =
+      mean_distance(compiled_traces(plan, plan_name, c, device).whole).value_or(options.spill_loads_after);
   options.frame = compiled_frame(spilling, plan_name, c, device);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 

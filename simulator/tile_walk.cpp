@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numeric>
 #include <utility>
 
@@ -64,6 +65,11 @@ class Walk {
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
+  struct Loads {
+    double time;
+    int slot;
+  };
+  std::deque<Loads> loads_;  // of local memory that L1 does not have, which follow a key tile's stores
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -192,6 +198,8 @@ void Walk::simulate() {
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
+    for (; !loads_.empty() && loads_.front().time <= now; loads_.pop_front())
+      traffic_.load_missed(slots_[static_cast<std::size_t>(loads_.front().slot)]);
     Slot& slot = slots_[static_cast<std::size_t>(index)];
     double cycles = options_.cycles_per_cta / 2;
     auto kind = TimelineEvent::Kind::start;
@@ -256,6 +264,8 @@ void Walk::simulate() {
       *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
+    if (kind == TimelineEvent::Kind::key_tile && options_.spill_loads_missed > 0)
+      loads_.push_back({now + options_.spill_loads_after * cycles, index});
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -15,6 +15,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
       frame_(options.frame.value_or(
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
       local_memory_sets_(options.local_memory_sets.value_or(device.local_memory_sets)),
+      spill_loads_missed_(options.spill_loads_missed),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -24,8 +25,8 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
       asked_k_(asked_part(plan_, Operand::k, grid.k, grid.p.nheads_k)),
       asked_v_(asked_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) {}
 
-// Of all slots' lines, in order, one in so many is followed, homes in turn. Words of key tiles are the first of a
-// frame, those of a CTA's life the last ones.
+// Of all slots' lines, in order, one in so many is followed. Words of key tiles are the first of a frame, those of a
+// CTA's life the last ones.
 void Traffic::give_local_memory(Slot& slot, int number) const {
   const std::int64_t warps = std::int64_t{plan_.cluster} * plan_.num_warps;
   const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
@@ -37,11 +38,9 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
     const std::int64_t line = first + at, followed = followed_before(line);
     if (followed == followed_before(line + 1)) return;
-    const std::uint64_t name = mix(static_cast<std::uint64_t>(line));
-    const LocalPlace place =
-        local_place(followed, name >> 32, local_memory_sets_, sampler_.sets(), static_cast<int>(device_.l2_partitions));
-    to.push_back({static_cast<std::uint32_t>(name), static_cast<std::uint16_t>(place.set),
-                  static_cast<std::uint8_t>(place.home), sectors});
+    const LocalPlace place = local_place(followed, local_memory_sets_, sampler_.sets(), device_);
+    to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))),
+                  static_cast<std::uint16_t>(place.set), static_cast<std::uint8_t>(place.home), sectors});
   };
   const std::int64_t of_tile = warps * frame_.of_tile, spilled = plan_.cluster * grid_.spill_lines();
   for (std::int64_t i = 0; i < spilled; ++i) give(slot.spill, i % of_tile);
@@ -140,6 +139,17 @@ void Traffic::read_bias(const Slot& slot, int tile) {
       counted(count_.bias, line.bytes, [&] { return cache_.read(line, slot.side); });
     });
   }
+}
+
+void Traffic::load_missed(const Slot& slot) {
+  const std::int64_t before = cache_.filled_sectors();
+  const auto missed = [&](const CachedLine& line) { return line.tag < spill_loads_missed_ * 0x1p32; };
+  for (const CachedLine& line : slot.spill)
+    if (missed(line)) cache_.read_last(line, slot.side);
+  for (const auto* parked : {&slot.parked, &slot.entering})
+    for (const CachedLine& line : *parked)
+      if (missed(line)) cache_.read(line, slot.side);
+  count_.spill_filled_sectors += cache_.filled_sectors() - before;
 }
 
 double Traffic::step(Slot& slot, double now, double in_l1) {

@@ -94,6 +94,7 @@ class Traffic {
     double l2_read_bytes = 0, sm_read_bytes = 0;
     double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
+    std::int64_t spill_filled_sectors = 0;
     std::int64_t crossed_in_steps = 0, crossed_in_combine = 0;  // of crossed_sectors()
   };
 
@@ -108,6 +109,8 @@ class Traffic {
   void begin(Slot& slot, double now);
   /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
   double step(Slot& slot, double now, double in_l1 = 0);
+  /// What L1 does not have of the slot's local memory; words of each key tile for the last time until they are stored.
+  void load_missed(const Slot& slot);
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
@@ -181,7 +184,7 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
-  const double local_memory_sets_;
+  const double local_memory_sets_, spill_loads_missed_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

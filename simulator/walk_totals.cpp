@@ -80,6 +80,7 @@ TileWalk WalkTotals::all() const {
   r.dirty_bytes_left = of_all_sets(traffic_.dirty_sectors());
   r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
   r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +
+                      of_all_sets(n.spill_filled_sectors) * scale +
                       grid_.unfilled_bytes() * std::min(1.0, r.dram_write_bytes / grid_.output_bytes());
   return r;
 }

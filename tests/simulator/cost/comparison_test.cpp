@@ -114,8 +114,8 @@ TEST(Comparison, WavefrontsAreThoseThatTheCountersOfOurKernelsSee) {
     EXPECT_EQ(*figure(theirs, name).predicted - *figure(ours, name).predicted, q_tiles * of_v) << name;
 }
 
-// Frames of local memory lie 40 KiB a warp apart but under Nsight Compute (TileWalkOptions::local_memory_sets).
-TEST(Comparison, LocalMemoryHasAllOfL2sSetsThroughNcuAlone) {
+// Frames of local memory fill L2's sets more evenly under Nsight Compute (TileWalkOptions::local_memory_sets).
+TEST(Comparison, LocalMemoryLiesMoreEvenlyThroughNcuAlone) {
   const DeviceSpec h200 = load_device("h200");
   MeasuredCall call;
   call.kernel = "sm80-spill";
@@ -129,8 +129,8 @@ TEST(Comparison, LocalMemoryHasAllOfL2sSetsThroughNcuAlone) {
   for (const char* via : {"ncu", "cupti", ""}) {
     call.via = via;
     const bool ncu = call.via == "ncu";
-    EXPECT_EQ(figure(compare(call, h200, nullptr), "dram_write_bytes").predicted, written(ncu ? 1 : 0.86)) << via;
-    EXPECT_NE(written(1), written(0.86));
+    EXPECT_EQ(figure(compare(call, h200, nullptr), "dram_write_bytes").predicted, written(ncu ? 1.36 : 0.97)) << via;
+    EXPECT_LT(written(1.36), written(0.97));
   }
 }
 

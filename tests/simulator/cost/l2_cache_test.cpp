@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <vector>
 
 namespace attest {
 namespace {
@@ -57,34 +57,55 @@ TEST(L2Cache, DirtyLinesAreWrittenBackWhenTheyMustGo) {
   EXPECT_EQ(cache.dirty_sectors(), 8);
   cache.write(line(3), 0);  // one dirty way too many: 1 becomes clean and stays
   EXPECT_EQ(cache.written_back_sectors(), 4);
-  EXPECT_EQ(cache.read(line(1), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.read(line(1), 0), Outcome::near_hit);  // and 2 at the next access
+  EXPECT_EQ(cache.written_back_sectors(), 8);
   cache.write(line(3), 0);  // rewriting costs nothing
-  EXPECT_EQ(cache.written_back_sectors(), 4);
+  EXPECT_EQ(cache.read(line(1), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.written_back_sectors(), 8);
   for (std::uint32_t t = 10; t < 14; ++t) cache.read(line(t), 0);
   EXPECT_EQ(cache.written_back_sectors(), 12);
   EXPECT_EQ(cache.dirty_sectors(), 0);
 }
 
-TEST(L2Cache, OneOfTheOlderHalfIsCleaned) {
-  std::map<std::uint32_t, int> cleaned;
-  for (std::uint32_t first = 0; first < 4; ++first) {
-    L2Cache cache(1, 64, 16, 7);
-    for (std::uint32_t t = 0; t < 8; ++t)
-      for (int set = 0; set < 64; ++set) cache.write(line(t, 0, set), 0);
-    EXPECT_EQ(cache.written_back_sectors(), 64 * 4);
-    // a line that is still dirty may be written again for nothing
-    for (int set = 0; set < 64; ++set) {
-      const std::int64_t before = cache.written_back_sectors();
-      cache.write(line(first, 0, set), 0);
-      cleaned[first] += cache.written_back_sectors() > before ? 1 : 0;
+// By one sector of the line that goes, where all others have four.
+TEST(L2Cache, TheLineThatTreePlruNamesByWritesIsCleaned) {
+  const auto cleaned = [](const std::vector<std::uint32_t>& accesses, std::uint32_t one_sector) {
+    L2Cache cache(1, 1, 16, 7);
+    for (const std::uint32_t t : accesses) {
+      CachedLine l = line(t % 100);
+      if (t % 100 == one_sector) l.sectors = 1;
+      if (t < 100)
+        cache.write(l, 0);
+      else
+        cache.read(l, 0);
     }
-    for (std::uint32_t t = 4; t < 8; ++t) {
-      const std::int64_t before = cache.dirty_sectors();
-      for (int set = 0; set < 64; ++set) cache.write(line(t, 0, set), 0);
-      EXPECT_EQ(cache.dirty_sectors(), before);
-    }
-  }
-  for (std::uint32_t t = 0; t < 4; ++t) EXPECT_NEAR(cleaned[t], 16, 10) << t;
+    return cache.written_back_sectors() == 1;
+  };
+  EXPECT_TRUE(cleaned({0, 1, 2, 3, 4, 5, 6, 7}, 0));
+  // a line that is written again turns away from all that its half of the tree holds
+  EXPECT_TRUE(cleaned({0, 1, 2, 3, 4, 5, 6, 0, 7}, 2));
+  EXPECT_FALSE(cleaned({0, 1, 2, 3, 4, 5, 6, 0, 7}, 1));           // which is the oldest
+  EXPECT_TRUE(cleaned({0, 1, 2, 3, 4, 5, 6, 0, 102, 103, 7}, 2));  // reads do not
+  EXPECT_TRUE(cleaned({4, 5, 6, 7, 0, 1, 2, 3}, 4));
+}
+
+TEST(L2Cache, WhatIsReadForTheLastTimeLeavesItsCopyFirstToGo) {
+  L2Cache cache(2, 1, 4, 4);
+  cache.write(line(1, 1), 0);  // at home and near
+  EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::near_hit);
+  for (std::uint32_t t = 2; t < 6; ++t) cache.read(line(t, 0), 0);  // the fourth takes the copy's place, not 2's
+  EXPECT_EQ(cache.read(line(2, 0), 0), Outcome::near_hit);
+  const std::int64_t crossed = cache.crossed_sectors(), filled = cache.filled_sectors();
+  EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::far_hit);
+  EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::far_hit);  // no copy came
+  EXPECT_EQ(cache.crossed_sectors(), crossed + 8);
+  EXPECT_EQ(cache.filled_sectors(), filled);
+  // one that is written again is as others
+  cache.write(line(1, 1), 0);
+  cache.read_last(line(1, 1), 0);
+  cache.write(line(1, 1), 0);
+  for (std::uint32_t t = 10; t < 13; ++t) cache.read(line(t, 0), 0);
+  EXPECT_EQ(cache.read(line(1, 1), 0), Outcome::near_hit);
 }
 
 TEST(L2Cache, AWriteFromTheHomeSideDropsTheOtherCopy) {

@@ -1,5 +1,6 @@
 // A GPU's L2 as micro-benchmarks of an H200 show it: one or two partitions, each with a home half of memory and both
-// keeping copies, set-associative with true LRU, write-back with a limit on dirty lines.
+// keeping copies, set-associative with true LRU, write-back with a limit on dirty lines, which are cleaned by tree
+// PLRU.
 //
 //        SM on side 0                     SM on side 1
 //             |                                |
@@ -34,8 +35,9 @@ class L2Cache {
   static constexpr int max_ways = 32;
   enum class Outcome : std::uint8_t { near_hit, far_hit, miss };
 
-  /// `sets` a partition. At most `dirty_ways` lines of a set stay dirty: one more writes one of the
-  /// older half back.
+  /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, that write and each access of the set
+  /// that follows writes one back, until there is one fewer than `dirty_ways`: the line that tree PLRU names, by writes
+  /// alone, among the others that are dirty.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
   /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, also
@@ -45,6 +47,7 @@ class L2Cache {
     const int way = find(near_set, line.tag);
     if (way < 0) return read_beyond(near_set, way, line, side, evict_first);
     touch(near_set, way);
+    clean_where_too_many(near_set, way);
     if (evict_first) word(near_set, first_to_go) |= 1u << way;
     if ((line.sectors & ~sectors(near_set, way, present)) == 0) return Outcome::near_hit;
     return read_beyond(near_set, way, line, side, evict_first);
@@ -52,6 +55,8 @@ class L2Cache {
   /// An SM on `side` asks for it in advance: a miss fills from DRAM, and what lives on the other side crosses but
   /// leaves no copy near, so that the read that follows brings it across again.
   Outcome prefetch(const CachedLine& line, int side);
+  /// As prefetch(), of what is not read again: a copy near is the first to go.
+  Outcome read_last(const CachedLine& line, int side);
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 
@@ -64,9 +69,11 @@ class L2Cache {
 
  private:
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
-  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | a byte a way: its sectors that are
-  /// present, and those that are written.
-  enum Word : std::size_t { clock, used, first_to_go, dirty, num_words };
+  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | 1 while too many are dirty | the
+  /// tree of its writes: a bit a node, the root's is bit 1 and the children of node n have 2n and 2n + 1, 1 where the
+  /// half of higher ways was written longer ago | a byte a way: its sectors that are present, and those that are
+  /// written.
+  enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, num_words };
   enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
@@ -77,6 +84,7 @@ class L2Cache {
   }
   std::uint32_t* ages(std::uint32_t* set) const { return set + padded_ways_; }
   std::uint32_t& word(std::uint32_t* set, Word which) const { return set[2 * padded_ways_ + which]; }
+  std::uint32_t word(const std::uint32_t* set, Word which) const { return set[2 * padded_ways_ + which]; }
   std::uint8_t& sectors(std::uint32_t* set, int way, Sectors which) const {
     auto* const bytes = reinterpret_cast<std::uint8_t*>(set + 2 * padded_ways_ + num_words);
     return bytes[which * padded_ways_ + static_cast<std::size_t>(way)];
@@ -100,9 +108,17 @@ class L2Cache {
   Outcome read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
   int oldest(std::uint32_t* set, std::uint32_t ways) const;
-  /// Any of the older half of those: which dirty line is cleaned where there are too many (`rewrite_steps`).
-  int one_of_the_older_half(std::uint32_t* set, std::uint32_t ways);
-  void insert(std::uint32_t* set, const CachedLine& line, bool is_written, bool evict_first);
+  /// The one of `ways`, which is not 0, that the tree of writes names.
+  int written_long_ago(const std::uint32_t* set, std::uint32_t ways) const;
+  void clean_where_too_many(std::uint32_t* set, int way) {
+    if (word(set, too_many) != 0) clean_another(set, way);
+  }
+  void clean_another(std::uint32_t* set, int way);
+  /// The way that the line has now, -1 if it found no place.
+  int insert(std::uint32_t* set, const CachedLine& line, bool evict_first);
+  void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first) {
+    if (const int way = insert(set, line, evict_first); way >= 0) clean_where_too_many(set, way);
+  }
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way);
 
@@ -112,7 +128,6 @@ class L2Cache {
   std::size_t padded_ways_;  // a whole number of vectors
   std::size_t set_words_;
   int dirty_ways_;
-  std::uint64_t state_ = 1;  // of random choices
   std::int64_t filled_sectors_ = 0, written_back_sectors_ = 0, crossed_sectors_ = 0, dirty_sectors_ = 0;
   std::vector<std::uint32_t> words_;
 };

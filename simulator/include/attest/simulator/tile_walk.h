@@ -38,7 +38,10 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
-  /// In place of the device's, whose number is that of a process that sets no stack limit; under Nsight Compute, 1.
+  /// Of what a key tile loads of its local memory the part that L1 does not have, and how much of a key tile lies
+  /// between a word's store and its load.
+  double spill_loads_missed = 0, spill_loads_after = 0.5;
+  /// In place of the device's, whose number is that of a process that sets no stack limit.
   std::optional<double> local_memory_sets;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;

@@ -10,9 +10,10 @@ namespace attest {
 
 constexpr double instruction_bytes = 16;
 
-bool walk_apart(const Problem& p) {
-  const bool one_sided = p.causal != Causal::none && p.window_left < 0;
-  return one_sided || p.prefix > 0 || !p.documents.empty() || lengths_of(p).size() > 1;
+bool walk_apart(const Problem& p, const KernelPlan& plan) {
+  const bool ends = p.causal != Causal::none || p.window_right >= 0, begins = p.window_left >= 0;
+  return (ends != begins && p.seqlen_q > plan.tile_m) || p.prefix > 0 || !p.documents.empty() ||
+         lengths_of(p).size() > 1;
 }
 
 double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs) {

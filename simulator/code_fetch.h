@@ -10,8 +10,9 @@
 
 namespace attest {
 
-/// Whether its CTAs walk different numbers of key tiles. Those of a window do but at its edges.
-bool walk_apart(const Problem& p);
+/// Whether its CTAs walk different numbers of key tiles: where a mask or a window ends rows on one side, and lengths,
+/// documents or a prefix. Those of a window that ends on both differ at the first and the last queries alone.
+bool walk_apart(const Problem& p, const KernelPlan& plan);
 
 /// Of code that a CTA walks from its start to its end, each byte once: around its key tiles, in those that are masked,
 /// each with code of its own where the plan says so, and in those that are not.

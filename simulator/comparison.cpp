@@ -45,8 +45,8 @@ constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 
 // Of an H200, where a process that sets a stack limit of 2 KiB has its frames as Nsight Compute has them
-// (docs/results/h200-l2.md, local_places).
-constexpr double local_memory_sets_through_ncu = 1.36;
+// (docs/results/h200-l2.md, local_places). An H100's frames are as even without.
+constexpr double local_memory_sets_through_ncu = 1.25;
 
 /// Local memory of the three kernels, stored once and loaded once.
 constexpr auto local = [](const UnfusedCost& u) -> Value {
@@ -135,7 +135,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
-    unfused = unfused_cost(call.c.problem, device, own_unfused(call.c.problem));
+    unfused = unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before());
   } else if (plan == nullptr && plan_of_kernel(call.kernel).empty()) {
     result.unpredicted = "no plan describes this kernel; give one with --plan";
   } else if (const auto why = unpredicted(call.c)) {
@@ -144,7 +144,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     TileWalkOptions effort;
     effort.warm = warm;
     effort.dirty_bytes_at_start = call.dirty_bytes_before();
-    if (call.via == "ncu") effort.local_memory_sets = local_memory_sets_through_ncu;
+    if (call.via == "ncu") effort.local_memory_sets = std::max(device.local_memory_sets, local_memory_sets_through_ncu);
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
     report = simulate(call.c, described, device, result.plan_name, effort);

@@ -26,6 +26,8 @@ struct Field {
   enum Of { gpu, cube_vector, both } of = gpu;
 };
 
+constexpr std::int64_t most_sets = 1 << 20;  // each is kept track of: 68 times an H200's
+
 // Limits are what the models can take, not what is plausible: zero bandwidth divides, 33 ways do not fit a set,
 // an L1 of 1 GiB is followed line by line for minutes.
 constexpr Field fields[] = {
@@ -145,9 +147,14 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.l2_bytes > d.dram_bytes)
     reader.refuse("l2_bytes", std::to_string(d.l2_bytes), fmt::format("must not exceed dram_bytes = {}", d.dram_bytes));
   const std::int64_t sets = d.l2_bytes / (d.l2_partitions * d.l2_ways * 128);
+  if (sets > most_sets)
+    reader.refuse(
+        "l2_bytes", std::to_string(d.l2_bytes),
+        fmt::format("makes {} sets a partition of l2_ways = {}, must not exceed {}", sets, d.l2_ways, most_sets));
   if (sets % d.l2_slices_per_partition != 0)
     reader.refuse("l2_slices_per_partition", std::to_string(d.l2_slices_per_partition),
-                  fmt::format("must divide the {} sets of a partition", sets));
+                  fmt::format("must divide the {} sets of a partition, by l2_bytes = {} and l2_ways = {}", sets,
+                              d.l2_bytes, d.l2_ways));
   if (d.gpcs() > d.num_sms)
     reader.refuse("gpc_sides", fmt::format("{} GPCs", d.gpcs()),
                   fmt::format("must not exceed num_sms = {}", d.num_sms));

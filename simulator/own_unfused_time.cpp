@@ -97,8 +97,8 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
     turns.ctas = static_cast<std::int64_t>(g.tiles), turns.slots = n * device.num_sms;
     turns.across = static_cast<std::int64_t>(g.across), turns.down = static_cast<std::int64_t>(g.down);
     turns.slices = static_cast<std::int64_t>(steps);
-    // what S left in L2 its own kernel finds there; who shares K or V reads it first
-    turns.a_in_dram = kernel.dram_read_bytes >= kernel.operand_bytes, turns.b_in_dram = true;
+    // what softmax left in L2 the next kernel finds there; who shares K or V reads it first
+    turns.a_in_dram = kernel.dram_read_bytes > kernel.operand_bytes / 2, turns.b_in_dram = true;
     turns.l2 = turn_from_l2(device), turns.dram = longer_from_dram(turn_rows, device);
     turns.dram_deviation = deviation_from_dram(turn_rows, device),
     turns.slice_deviation = device.step_deviation_mma_sync;

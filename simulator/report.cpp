@@ -83,6 +83,7 @@ struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
   double part = 0;                   // of those that it loads
   double parked = 0;                 // that L1 has until then
+  double parked_loads = 0;           // words of a CTA that the key tile loads
   double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
 };
 MissingWords missing_words(const SimulationReport& r, double masked, bool together) {
@@ -115,6 +116,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
           loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
           loaded == 0 ? 0 : missed / loaded,
           masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
+          masked * parked_masked + (1 - masked) * parked_whole,
           of_whole.arguments,
           of_whole.copies};
 }
@@ -215,7 +217,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       return cycles;
     };
     options.cycles_per_key_tile = cycles_of(demand);
-    if (walk_apart(p) && plan.producer_warps == 0) {
+    if (plan.producer_warps == 0 && walk_apart(p, plan)) {
       const double tiles = static_cast<double>(counts.key_tiles) / static_cast<double>(ctas_of(runs));
       const double cycles = tiles * options.cycles_per_key_tile.back() + cycles_per_cta(demand, plan, device);
       code_waits =
@@ -236,6 +238,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   options.spill_loads_missed = missing.part;
+  if (const int parked = spilling.spill_words_per_cta; parked > 0)
+    options.parked_loads = std::min(1.0, missing.parked_loads / parked);
   options.spill_loads_after =
       mean_distance(compiled_traces(plan, plan_name, c, device).whole).value_or(options.spill_loads_after);
   options.frame = compiled_frame(spilling, plan_name, c, device);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <functional>
 #include <numeric>
+#include <queue>
 #include <utility>
 
 #include "address.h"
@@ -65,11 +66,8 @@ class Walk {
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
-  struct Loads {
-    double time;
-    int slot;
-  };
-  std::deque<Loads> loads_;  // of local memory that L1 does not have, which follow a key tile's stores
+  // when a slot loads what L1 does not have of a key tile's words
+  std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> loads_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -146,6 +144,7 @@ void Walk::forget() {
   traffic_.call_again();
   slots_.clear();
   timeline_.clear();
+  loads_ = {};
   noise_ = {};
   next_task_ = begun_ = 0;
   busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
@@ -198,8 +197,8 @@ void Walk::simulate() {
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
-    for (; !loads_.empty() && loads_.front().time <= now; loads_.pop_front())
-      traffic_.load_missed(slots_[static_cast<std::size_t>(loads_.front().slot)]);
+    for (; !loads_.empty() && loads_.top().first <= now; loads_.pop())
+      traffic_.load_missed(slots_[static_cast<std::size_t>(loads_.top().second)]);
     Slot& slot = slots_[static_cast<std::size_t>(index)];
     double cycles = options_.cycles_per_cta / 2;
     auto kind = TimelineEvent::Kind::start;
@@ -207,6 +206,7 @@ void Walk::simulate() {
     int tile = 0;
     const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
+    int loading = 0;           // key tiles whose words are loaded later
     double read = 0;           // by DRAM, from now
     double varies = 0;         // once its loads are there
     double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
@@ -223,6 +223,7 @@ void Walk::simulate() {
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
+      loading = options_.spill_loads_missed > 0 ? tiles : 0;
       for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, in_l1);
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
@@ -264,8 +265,7 @@ void Walk::simulate() {
       *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    if (kind == TimelineEvent::Kind::key_tile && options_.spill_loads_missed > 0)
-      loads_.push_back({now + options_.spill_loads_after * cycles, index});
+    for (int t = 0; t < loading; ++t) loads_.emplace(now + (t + options_.spill_loads_after) * cycles / loading, index);
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -16,6 +16,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
       local_memory_sets_(options.local_memory_sets.value_or(device.local_memory_sets)),
       spill_loads_missed_(options.spill_loads_missed),
+      parked_loads_(options.parked_loads),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -32,12 +33,9 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
   const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
   const std::int64_t producer = std::int64_t{plan_.cluster} * plan_.producer_spill_sectors;
   const std::int64_t first = number * (frame + of_start + producer);
-  const auto followed_before = [&](std::int64_t line) {
-    return static_cast<std::int64_t>(static_cast<double>(line) * sampler_.share());
-  };
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
-    const std::int64_t line = first + at, followed = followed_before(line);
-    if (followed == followed_before(line + 1)) return;
+    const std::int64_t line = first + at, followed = followed_before(line, sampler_.share());
+    if (followed == followed_before(line + 1, sampler_.share())) return;
     const LocalPlace place = local_place(followed, local_memory_sets_, sampler_.sets(), device_);
     to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))),
                   static_cast<std::uint16_t>(place.set), static_cast<std::uint8_t>(place.home), sectors});
@@ -142,14 +140,15 @@ void Traffic::read_bias(const Slot& slot, int tile) {
 }
 
 void Traffic::load_missed(const Slot& slot) {
-  const std::int64_t before = cache_.filled_sectors();
+  const std::int64_t filled = cache_.filled_sectors(), crossed = cache_.crossed_sectors();
   const auto missed = [&](const CachedLine& line) { return line.tag < spill_loads_missed_ * 0x1p32; };
   for (const CachedLine& line : slot.spill)
     if (missed(line)) cache_.read_last(line, slot.side);
-  for (const auto* parked : {&slot.parked, &slot.entering})
-    for (const CachedLine& line : *parked)
-      if (missed(line)) cache_.read(line, slot.side);
-  count_.spill_filled_sectors += cache_.filled_sectors() - before;
+  const auto of_parked = static_cast<std::size_t>(parked_loads_ * static_cast<double>(slot.parked.size()));
+  for (std::size_t i = 0; i < of_parked; ++i)
+    if (missed(slot.parked[i])) cache_.read(slot.parked[i], slot.side);
+  count_.spill_filled_sectors += cache_.filled_sectors() - filled;
+  count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
 }
 
 double Traffic::step(Slot& slot, double now, double in_l1) {

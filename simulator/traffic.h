@@ -109,7 +109,8 @@ class Traffic {
   void begin(Slot& slot, double now);
   /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
   double step(Slot& slot, double now, double in_l1 = 0);
-  /// What L1 does not have of the slot's local memory; words of each key tile for the last time until they are stored.
+  /// What L1 does not have of the words that a key tile stored, which are loaded for the last time, and of those of its
+  /// CTA that it loads.
   void load_missed(const Slot& slot);
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
@@ -184,7 +185,7 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
-  const double local_memory_sets_, spill_loads_missed_;
+  const double local_memory_sets_, spill_loads_missed_, parked_loads_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

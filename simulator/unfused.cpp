@@ -1,27 +1,13 @@
 #include "attest/simulator/unfused.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include "attest/simulator/compulsory.h"
 #include "unfused_time.h"
+#include "unfused_walk.h"
 
 namespace attest {
-
-namespace {
-
-/// The part of local memory's stores that reach DRAM though their place is stored to again. The next CTA on a slot
-/// takes the place of the one before; in between the other slots pass `between` bytes through lines of which L2 holds
-/// `held` bytes in `ways` of each set: the place is written back where its set is given as many others (lines lie at
-/// random).
-double written_back(double between, double held, std::int64_t ways) {
-  const double mean = static_cast<double>(ways) * between / held;
-  double fewer = 0, probability = std::exp(-mean);
-  for (std::int64_t n = 0; n < ways; probability *= mean / static_cast<double>(++n)) fewer += probability;
-  return 1 - fewer;
-}
-
-}  // namespace
 
 UnfusedKernels own_unfused(const Problem& p) {
   constexpr double threads = 256, sums = 64, sector = 32;
@@ -36,7 +22,8 @@ UnfusedKernels own_unfused(const Problem& p) {
   return own;
 }
 
-UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const UnfusedKernels& own) {
+UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const UnfusedKernels& own,
+                         std::int64_t dirty_bytes_at_start) {
   UnfusedCost cost;
   const double bytes = bytes_of(p.dtype);
   const double pairs = all_pairs(p);
@@ -67,28 +54,31 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
       device.l2_ways == 0 ? 0 : l2 * static_cast<double>(device.l2_dirty_ways) / static_cast<double>(device.l2_ways);
   // a product's CTA stores its tile at its end: those of the last ones are the newest lines, however much was read
   const double last_tiles = static_cast<double>(device.num_sms) * own.tile_bytes;
-  const double slots = static_cast<double>(device.num_sms) * own.product_ctas_per_sm;
+  std::optional<UnfusedWalk> walked;
+  if (own.local_bytes > 0 && device.l2_ways > 0 && device.kind != DeviceKind::cube_vector)
+    walked = walk_unfused(p, device, own, dirty_bytes_at_start);
   double dirty = 0;
+  std::size_t next_kernel = 0;
   const auto kernel = [&](std::string_view name, double operands, double read, double result, double tiles,
                           double flops) {
     UnfusedKernel step;
     step.name = name;
     step.dram_read_bytes = read;
     step.operand_bytes = operands, step.result_bytes = result, step.local_bytes = tiles * own.local_bytes;
-    const double places = std::min(tiles, slots) * own.local_bytes;
-    double again = step.local_bytes - places;
-    if (again > 0) {
-      const double of_slots = slots / tiles, stores = of_slots * (result + step.local_bytes);
-      again *= std::max(written_back(stores, may_stay_dirty, device.l2_dirty_ways),
-                        written_back(stores + of_slots * operands, l2, device.l2_ways));
-    }
     // what was used last is what L2 still holds
-    const double stored = result + places, through = operands + stored;
+    const double stored = result + step.local_bytes, through = operands + stored;
     const double newest = through <= l2 ? stored : std::max(stored * l2 / through, flops == 0 ? 0 : last_tiles);
     step.dirty_bytes_alone = std::min({may_stay_dirty, stored, newest});
+    if (walked) {
+      const std::size_t i = next_kernel++;
+      step.dram_read_bytes = walked->read[i] + (i == 0 ? bias : 0), step.dram_write_bytes = walked->written[i];
+      dirty = walked->dirty_bytes_left;
+      step.flops = flops;
+      return step;
+    }
     const double before = std::min(dirty, std::max(0.0, l2 - through));
     const double left = std::min(may_stay_dirty, before + step.dirty_bytes_alone);
-    step.dram_write_bytes = dirty + stored + again - left;
+    step.dram_write_bytes = dirty + stored - left;
     dirty = left;
     step.flops = flops;
     return step;

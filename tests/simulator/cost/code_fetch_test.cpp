@@ -73,13 +73,20 @@ Case causal_case(std::int64_t keys) {
 
 TEST(CodeFetch, CtasOfDifferentLengthsWalkApart) {
   Problem p = causal_case(1024).problem;
-  EXPECT_TRUE(walk_apart(p));
-  p.window_left = 128;
-  EXPECT_FALSE(walk_apart(p));
-  p.causal = Causal::none, p.window_left = -1;
-  EXPECT_FALSE(walk_apart(p));
+  const KernelPlan plan = fa2_plan(p, 227 << 10);
+  EXPECT_TRUE(walk_apart(p, plan));
+  p.seqlen_q = plan.tile_m;  // a CTA a head
+  EXPECT_FALSE(walk_apart(p, plan));
+  p.seqlen_q = 1024, p.window_left = 128;
+  EXPECT_FALSE(walk_apart(p, plan));
+  p.causal = Causal::none;  // keys from 128 before a query on
+  EXPECT_TRUE(walk_apart(p, plan));
+  p.window_left = -1, p.window_right = 0;  // causal by another name
+  EXPECT_TRUE(walk_apart(p, plan));
+  p.window_right = -1;
+  EXPECT_FALSE(walk_apart(p, plan));
   p.prefix = 100;
-  EXPECT_TRUE(walk_apart(p));
+  EXPECT_TRUE(walk_apart(p, plan));
 }
 
 // FlashAttention 2's n_masking_steps: the diagonal's key tiles, and one more where lengths are no whole tiles.

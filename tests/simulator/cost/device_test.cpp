@@ -168,6 +168,9 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(cores, "dram_bytes", 1 << 24), "l2_bytes", "201326592", "dram_bytes = 16777216");
   expect_refused(with(gpu, "dram_bytes", 1 << 24), "l2_bytes", "52428800", "dram_bytes = 16777216");
   expect_refused(with(gpu, "l2_slices_per_partition", 7), "l2_slices_per_partition", "7", "12800 sets");
+  Json huge = Json::parse(with(gpu, "dram_bytes", std::int64_t{1} << 41));
+  huge["fields"]["l2_slices_per_partition"]["value"] = 64;
+  expect_refused(with(huge, "l2_bytes", std::int64_t{1} << 40), "l2_bytes", "1099511627776", "1048576");
   expect_refused(with(gpu, "num_sms", 7), "gpc_sides", "8 GPCs", "num_sms = 7");
   expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "must be below l2_partitions = 1");
   expect_refused(with(gpu, "gpc_sides", Json({0, 1, 0, 1, 0, 1, 0, 0.5})), "gpc_sides", "0.5", "must be whole numbers");

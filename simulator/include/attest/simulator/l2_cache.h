@@ -35,9 +35,9 @@ class L2Cache {
   static constexpr int max_ways = 32;
   enum class Outcome : std::uint8_t { near_hit, far_hit, miss };
 
-  /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, that write and each access of the set
-  /// that follows writes one back, until there is one fewer than `dirty_ways`: the line that tree PLRU names, by writes
-  /// alone, among the others that are dirty.
+  /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, that write and, of the set, each read
+  /// and each write at home that follows writes one back, until there is one fewer than `dirty_ways`: the line that
+  /// tree PLRU names, by writes alone, among the others that are dirty.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
   /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, also

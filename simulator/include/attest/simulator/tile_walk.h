@@ -41,6 +41,7 @@ struct TileWalkOptions {
   /// Of what a key tile loads of its local memory the part that L1 does not have, and how much of a key tile lies
   /// between a word's store and its load.
   double spill_loads_missed = 0, spill_loads_after = 0.5;
+  double parked_loads = 0;  ///< the part of a CTA's parked words that each of its key tiles loads
   /// In place of the device's, whose number is that of a process that sets no stack limit.
   std::optional<double> local_memory_sets;
   /// Work that is simulated at most; what lies beyond is extrapolated.

@@ -63,6 +63,7 @@ UnfusedKernels own_unfused(const Problem& problem);
 /// fit together; of what is written the ways that may stay dirty hold the end. Softmax and O = P V take the longer of
 /// their arithmetic and their bytes, S = Q K^T, whose tiles are loaded, multiplied once or twice and stored, both one
 /// after the other; each takes a launch.
-UnfusedCost unfused_cost(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels = {});
+UnfusedCost unfused_cost(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels = {},
+                         std::int64_t dirty_bytes_at_start = 0);
 
 }  // namespace attest

@@ -148,8 +148,8 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
     plan.known_registers = 254;
     if (causal && whole_here) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;
   }
-  plan.masked_steps = causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n + (whole_here && !local ? 0 : 1)
-                                      : (whole_here ? 0 : 1);
+  const bool even = whole_here && !local && p.varlen_q.empty() && p.varlen_k.empty();
+  plan.masked_steps = (causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n : 0) + (even ? 0 : 1);
   // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
   if (plan.element_bytes == 2)
     plan.older_cta_lead = padded == 64 ? 22 : padded == 96 ? 6 : padded == 128 ? 8 : two_fit ? 2 : 0;

@@ -91,9 +91,10 @@ TEST(L2Cache, TheLineThatTreePlruNamesByWritesIsCleaned) {
 
 TEST(L2Cache, WhatIsReadForTheLastTimeLeavesItsCopyFirstToGo) {
   L2Cache cache(2, 1, 4, 4);
+  cache.read(line(2, 0), 0);
   cache.write(line(1, 1), 0);  // at home and near
   EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::near_hit);
-  for (std::uint32_t t = 2; t < 6; ++t) cache.read(line(t, 0), 0);  // the fourth takes the copy's place, not 2's
+  for (std::uint32_t t = 3; t < 6; ++t) cache.read(line(t, 0), 0);  // the third takes the copy's place, not that of 2
   EXPECT_EQ(cache.read(line(2, 0), 0), Outcome::near_hit);
   const std::int64_t crossed = cache.crossed_sectors(), filled = cache.filled_sectors();
   EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::far_hit);

@@ -166,14 +166,17 @@ Respilled respilled(int words, int behind, const DeviceSpec& device) {
   L2Cache cache = l2_of(device, sampler);
   const std::vector<CachedLine> lines = frame_lines(words, device.local_memory_sets, sampler, device);
   std::mt19937 random(1);
-  std::vector<int> order(frame_ctas * frame_warps);
+  std::vector<int> order(std::size_t{frame_ctas} * frame_warps);
   std::iota(order.begin(), order.end(), 0);
   for (int turn = 0; turn < turns; ++turn)
     for (int first = 0; first < words + loaded_at; first += at_once) {
       std::shuffle(order.begin(), order.end(), random);
       for (const int warp : order)
         for (int word = first; word < first + at_once; ++word) {
-          const auto of = [&](int n) -> const CachedLine& { return lines[static_cast<std::size_t>(warp * words + n)]; };
+          const auto of = [&](int n) -> const CachedLine& {
+            return lines[static_cast<std::size_t>(warp) * static_cast<std::size_t>(words) +
+                         static_cast<std::size_t>(n)];
+          };
           const int side = warp / frame_warps % 2, loaded = word - loaded_at;
           if (word < words) cache.write(of(word), side);
           if (loaded >= 0 && loaded < words) cache.read(of(loaded), side);

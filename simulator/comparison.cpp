@@ -131,6 +131,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
+  if (call.via == "ncu") device.local_memory_sets = std::max(device.local_memory_sets, local_memory_sets_through_ncu);
   std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
@@ -144,7 +145,6 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     TileWalkOptions effort;
     effort.warm = warm;
     effort.dirty_bytes_at_start = call.dirty_bytes_before();
-    if (call.via == "ncu") effort.local_memory_sets = std::max(device.local_memory_sets, local_memory_sets_through_ncu);
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
     report = simulate(call.c, described, device, result.plan_name, effort);

@@ -223,8 +223,8 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   const std::int64_t all_sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * LineSampler::line_bytes);
   const auto most = static_cast<double>(options.max_line_accesses);
   r.sampling = options.sampling != 0 ? options.sampling : 8;
-  // beyond one set in 64 only where the work is huge, and in 16 where lines lie at random: how many sets have too many
-  // of them is a fifth off with one in 64, and with one in 32, which six times the accesses allow, by a twentieth
+  // beyond one set in 64 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
+  // too many of them
   const bool spills = grid.spill_lines() > 0;
   const int coarse = spills ? 16 : 64, huge = spills ? 6 : 4;
   if (options.sampling == 0)

@@ -22,8 +22,9 @@ inline std::int64_t followed_before(std::int64_t line, double share) {
 /// part of the sets, into which regions (address.h) fall at random, so that of lines that follow each other two are in
 /// one set as often as two lines of a region are in one slice. Beyond 1 lines fall into all sets one by one, a part of
 /// them in turn and the others at random.
-inline LocalPlace local_place(std::int64_t number, double local_memory_sets, int sets, const DeviceSpec& device) {
+inline LocalPlace local_place(std::int64_t number, int sets, const DeviceSpec& device) {
   const std::int64_t partitions = device.l2_partitions;
+  const double local_memory_sets = device.local_memory_sets;
   if (local_memory_sets > 1) {
     const auto in_turn_before = [&](std::int64_t n) { return followed_before(n, local_memory_sets - 1); };
     const std::int64_t turn = in_turn_before(number);

@@ -14,7 +14,6 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
       device_(device),
       frame_(options.frame.value_or(
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
-      local_memory_sets_(options.local_memory_sets.value_or(device.local_memory_sets)),
       spill_loads_missed_(options.spill_loads_missed),
       parked_loads_(options.parked_loads),
       sampler_(device, sampling),
@@ -36,7 +35,7 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
     const std::int64_t line = first + at, followed = followed_before(line, sampler_.share());
     if (followed == followed_before(line + 1, sampler_.share())) return;
-    const LocalPlace place = local_place(followed, local_memory_sets_, sampler_.sets(), device_);
+    const LocalPlace place = local_place(followed, sampler_.sets(), device_);
     to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))),
                   static_cast<std::uint16_t>(place.set), static_cast<std::uint8_t>(place.home), sectors});
   };

@@ -185,7 +185,7 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
-  const double local_memory_sets_, spill_loads_missed_, parked_loads_;
+  const double spill_loads_missed_, parked_loads_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

@@ -58,9 +58,8 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   if (own.local_bytes > 0 && device.l2_ways > 0 && device.kind != DeviceKind::cube_vector)
     walked = walk_unfused(p, device, own, dirty_bytes_at_start);
   double dirty = 0;
-  std::size_t next_kernel = 0;
-  const auto kernel = [&](std::string_view name, double operands, double read, double result, double tiles,
-                          double flops) {
+  const auto kernel = [&](std::size_t i, std::string_view name, double operands, double read, double result,
+                          double tiles, double flops) {
     UnfusedKernel step;
     step.name = name;
     step.dram_read_bytes = read;
@@ -70,7 +69,6 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
     const double newest = through <= l2 ? stored : std::max(stored * l2 / through, flops == 0 ? 0 : last_tiles);
     step.dirty_bytes_alone = std::min({may_stay_dirty, stored, newest});
     if (walked) {
-      const std::size_t i = next_kernel++;
       step.dram_read_bytes = walked->read[i] + (i == 0 ? bias : 0), step.dram_write_bytes = walked->written[i];
       dirty = walked->dirty_bytes_left;
       step.flops = flops;
@@ -86,18 +84,18 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   const double s = cost.matrix_bytes;
   const double inputs = q + k + bias, p_bytes = s + queries * static_cast<double>(own.softmax_row_bytes);
   const ProductGrid scores = scores_grid(p, device, own), output = output_grid(p, device, own);
-  cost.steps[0] = kernel("S = Q K^T", inputs, inputs, s, scores.tiles, 2 * d * pairs);
+  cost.steps[0] = kernel(0, "S = Q K^T", inputs, inputs, s, scores.tiles, 2 * d * pairs);
   cost.steps[0].l2_read_bytes = asked_bias;
   if (own.own)
     time_own_product(cost.steps[0], scores, d, true, own.product_ctas_per_sm, device);
   else
     time_product(cost.steps[0], scores, stored_score(p), p, device);
-  cost.steps[1] = kernel("P = softmax(S)", s, read_again + read_twice, p_bytes, 0, 0);
+  cost.steps[1] = kernel(1, "P = softmax(S)", s, read_again + read_twice, p_bytes, 0, 0);
   if (own.own)
     time_own_softmax(cost.steps[1], p, own.softmax_rows_per_sm, device);
   else
     time_softmax(cost.steps[1], p, device);
-  cost.steps[2] = kernel("O = P V", s + v, read_again + v, o, output.tiles, 2 * d_v * pairs);
+  cost.steps[2] = kernel(2, "O = P V", s + v, read_again + v, o, output.tiles, 2 * d_v * pairs);
   if (own.own)
     time_own_product(cost.steps[2], output, pairs / queries, false, own.product_ctas_per_sm, device);
   else

@@ -1,7 +1,6 @@
 #include "unfused_walk.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <vector>
 
@@ -52,7 +51,7 @@ class Walk {
     for (std::int64_t line = 0; line < slots_ * lines; ++line) {
       const std::int64_t followed = followed_before(line, sampler_.share());
       if (followed == followed_before(line + 1, sampler_.share())) continue;
-      const LocalPlace at = local_place(followed, device.local_memory_sets, sampler_.sets(), device);
+      const LocalPlace at = local_place(followed, sampler_.sets(), device);
       frames_[static_cast<std::size_t>(line / lines)].push_back({static_cast<std::uint32_t>(mix(~mix(line))),
                                                                  static_cast<std::uint16_t>(at.set),
                                                                  static_cast<std::uint8_t>(at.home), 15});
@@ -184,7 +183,7 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
     for (const RowTile& t : of) sum += static_cast<double>(t.rows * t.keys) * bytes;
     return sum;
   };
-  /// What must be read: Q or P, by rows, and each K or V once.
+  // what must be read: Q, and each K or V once; S and P are there from the kernel before, or are in what is walked
   const auto inputs = [&](const std::vector<RowTile>& of) {
     std::array<double, UnfusedCost::kernels> sum{};
     std::set<std::int64_t> key_heads;

@@ -114,17 +114,18 @@ TEST(Comparison, WavefrontsAreThoseThatTheCountersOfOurKernelsSee) {
     EXPECT_EQ(*figure(theirs, name).predicted - *figure(ours, name).predicted, q_tiles * of_v) << name;
 }
 
-// Frames of local memory fill L2's sets more evenly under Nsight Compute (TileWalkOptions::local_memory_sets).
+// Frames of local memory fill L2's sets more evenly under Nsight Compute (DeviceSpec::local_memory_sets).
 TEST(Comparison, LocalMemoryLiesMoreEvenlyThroughNcuAlone) {
   const DeviceSpec h200 = load_device("h200");
   MeasuredCall call;
   call.kernel = "sm80-spill";
   call.c.problem = {1, 64, 64, 1024, 1024, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
   const auto written = [&](double sets) {
+    DeviceSpec device = h200;
+    device.local_memory_sets = sets;
     TileWalkOptions options;
-    options.local_memory_sets = sets;
     options.dirty_bytes_at_start = call.dirty_bytes_before();
-    return simulate(call.c, plan_named(call.kernel, call.c, h200), h200, call.kernel, options).dram_write_bytes;
+    return simulate(call.c, plan_named(call.kernel, call.c, h200), device, call.kernel, options).dram_write_bytes;
   };
   for (const char* via : {"ncu", "cupti", ""}) {
     call.via = via;

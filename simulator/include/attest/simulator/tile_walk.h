@@ -42,8 +42,6 @@ struct TileWalkOptions {
   /// between a word's store and its load.
   double spill_loads_missed = 0, spill_loads_after = 0.5;
   double parked_loads = 0;  ///< the part of a CTA's parked words that each of its key tiles loads
-  /// In place of the device's, whose number is that of a process that sets no stack limit.
-  std::optional<double> local_memory_sets;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

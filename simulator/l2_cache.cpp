@@ -95,19 +95,11 @@ void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
 
 int L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool evict_first) {
   const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1, to_go = word(set, first_to_go);
-  int way = 0;
-  if (word(set, used) != all) {
-    way = std::countr_one(word(set, used));
-  } else if (to_go != 0) {
-    way = oldest(set, to_go);
-  } else {
-    if (evict_first) return -1;
-    way = oldest(set, all);
-  }
+  const int way = word(set, used) != all ? std::countr_one(word(set, used)) : oldest(set, to_go != 0 ? to_go : all);
   const std::uint32_t bit = 1u << way;
   if ((word(set, dirty) & bit) != 0) clean(set, way);
   word(set, used) |= bit;
-  word(set, first_to_go) = evict_first ? to_go | bit : to_go & ~bit;
+  mark(set, way, evict_first);
   set[way] = line.tag;
   sectors(set, way, present) = line.sectors;
   touch(set, way);
@@ -125,8 +117,8 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
     std::uint32_t* const home_set = set(line.home, line.set);
     if (const int at_home = find(home_set, line.tag); at_home >= 0) {
       touch(home_set, at_home);
+      mark(home_set, at_home, evict_first);
       clean_where_too_many(home_set, at_home);
-      if (evict_first) word(home_set, first_to_go) |= 1u << at_home;
       std::uint8_t& there = sectors(home_set, at_home, present);
       CachedLine beyond = lacking;
       beyond.sectors = lacking.sectors & ~there & 15;
@@ -171,6 +163,7 @@ void L2Cache::write(const CachedLine& line, int side) {
   std::uint32_t* const home_set = set(line.home, line.set);
   if (const int way = find(home_set, line.tag); way >= 0) {
     touch(home_set, way);
+    mark(home_set, way, false);
     sectors(home_set, way, present) |= line.sectors;
     make_dirty(home_set, way, line.sectors);
   } else {
@@ -191,7 +184,7 @@ void L2Cache::write(const CachedLine& line, int side) {
     return;
   }
   touch(other_set, copy);
-  word(other_set, first_to_go) &= ~(1u << copy);
+  mark(other_set, copy, false);
   sectors(other_set, copy, present) |= line.sectors;
 }
 

@@ -130,12 +130,32 @@ TEST(L2Cache, LinesOfEvictFirstGoBeforeOlderOnes) {
   EXPECT_EQ(cache.read(line(1), 0), Outcome::miss);
 }
 
-TEST(L2Cache, ALineOfEvictFirstTakesNoOtherLinesPlace) {
+TEST(L2Cache, ALineOfEvictFirstTakesTheOldestPlaceWhereNoneOfItsKindIs) {
   L2Cache cache(1, 1, 4, 4);
   for (std::uint32_t t = 0; t < 4; ++t) cache.read(line(t), 0);
-  for (std::uint32_t t = 10; t < 20; ++t) EXPECT_EQ(cache.read(line(t), 0, true), Outcome::miss);
-  EXPECT_EQ(cache.read(line(19), 0, true), Outcome::miss) << "it was not kept";
-  for (std::uint32_t t = 0; t < 4; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::near_hit) << t;
+  EXPECT_EQ(cache.read(line(10), 0, true), Outcome::miss);
+  EXPECT_EQ(cache.read(line(10), 0, true), Outcome::near_hit);
+  for (std::uint32_t t = 11; t < 20; ++t) EXPECT_EQ(cache.read(line(t), 0, true), Outcome::miss);
+  for (std::uint32_t t = 1; t < 4; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::near_hit) << t;
+  EXPECT_EQ(cache.read(line(0), 0), Outcome::miss);
+}
+
+TEST(L2Cache, TheLastAccessSaysWhetherALineIsTheFirstToGo) {
+  // of lines that live with side 0, three older ones and one that the other side has read with evict_first
+  const auto then_used = [](auto use) {
+    L2Cache cache(2, 1, 4, 4);
+    for (std::uint32_t t = 10; t < 13; ++t) cache.read(line(t), 0);
+    cache.read(line(1), 1, true);
+    use(cache);
+    cache.read(line(2), 0);
+    return cache.read(line(1), 0);
+  };
+  EXPECT_EQ(then_used([](L2Cache&) {}), Outcome::miss);
+  EXPECT_EQ(then_used([](L2Cache& cache) { cache.read(line(1), 0); }), Outcome::near_hit);
+  EXPECT_EQ(then_used([](L2Cache& cache) { cache.write(line(1), 0); }), Outcome::near_hit);
+  EXPECT_EQ(then_used([](L2Cache& cache) { cache.write(line(1), 1); }), Outcome::near_hit);
+  EXPECT_EQ(then_used([](L2Cache& cache) { cache.read(line(1), 1); }), Outcome::miss)
+      << "a near hit says nothing at home";
 }
 
 TEST(L2Cache, LinesOfEvictFirstDisplaceTheirOwnKind) {

@@ -40,15 +40,15 @@ class L2Cache {
   /// tree PLRU names, by writes alone, among the others that are dirty.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
-  /// An SM on `side` reads; a miss fills from DRAM. Lines read with `evict_first` are the first to go, also
-  /// where they were there before, and take no other line's place.
+  /// An SM on `side` reads; a miss fills from DRAM. A line whose last access had `evict_first` is among the first to
+  /// go; where none is, one that comes takes the oldest line's place as any other does.
   Outcome read(const CachedLine& line, int side, bool evict_first = false) {
     std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
     const int way = find(near_set, line.tag);
     if (way < 0) return read_beyond(near_set, way, line, side, evict_first);
     touch(near_set, way);
+    mark(near_set, way, evict_first);
     clean_where_too_many(near_set, way);
-    if (evict_first) word(near_set, first_to_go) |= 1u << way;
     if ((line.sectors & ~sectors(near_set, way, present)) == 0) return Outcome::near_hit;
     return read_beyond(near_set, way, line, side, evict_first);
   }
@@ -104,6 +104,11 @@ class L2Cache {
     // 27 bits of a set's clock are more than any walk's accesses to one set
     ages(set)[way] = ++word(set, clock) << way_bits | static_cast<std::uint32_t>(way);
   }
+  /// Whether it is the first to go is what its last access says.
+  void mark(std::uint32_t* set, int way, bool evict_first) const {
+    std::uint32_t& to_go = word(set, first_to_go);
+    to_go = (to_go & ~(1u << way)) | static_cast<std::uint32_t>(evict_first) << way;
+  }
   /// A read that `near_set` does not have, or, where its `way` is not negative, not all sectors of.
   Outcome read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
@@ -114,10 +119,10 @@ class L2Cache {
     if (word(set, too_many) != 0) clean_another(set, way);
   }
   void clean_another(std::uint32_t* set, int way);
-  /// The way that the line has now, -1 if it found no place.
+  /// The way that the line has now.
   int insert(std::uint32_t* set, const CachedLine& line, bool evict_first);
   void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first) {
-    if (const int way = insert(set, line, evict_first); way >= 0) clean_where_too_many(set, way);
+    clean_where_too_many(set, insert(set, line, evict_first));
   }
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way);

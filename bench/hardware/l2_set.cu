@@ -1,0 +1,253 @@
+// One set of L2, access by access: finds lines that fall into one set of the partition of SM 0, plays sequences of
+// reads and writes on them, one after the other, and says how long each took. CSV to standard output.
+//
+//     l2_set > docs/results/h200-l2/one_set.csv
+//
+// A set of k lines is found as the lines without which a target stays in L2 (group testing: P. Vila, B. Koepf,
+// J. F. Morales, "Theory and Practice of Finding Eviction Sets", 2019). Accesses are of whole lines, by a warp each:
+// lanes that write parts of a sector would have DRAM read for the next read of it.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "attest/hardware/device.h"
+#include "attest/hardware/placement.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr std::int64_t kBytes = std::int64_t{256} << 20, kLineBytes = 128, kLinesAPage = kPageBytes / kLineBytes;
+constexpr std::size_t kPool = 450'000, kWanted = 24;  // lines of one home that are looked through; lines of the set
+constexpr int kAccesses = 1500, kUnroll = 4, kThreads = 1024;
+constexpr unsigned kNear = 460;          // cycles: a home line takes up to 420 from its own side, DRAM 520 and more
+constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
+
+__device__ std::uint32_t read(const std::uint8_t* at) {
+  std::uint32_t x;
+  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
+  return x;
+}
+
+/// On one SM: reads the target and then all lines, and says in latency[0] what the target then takes.
+__global__ void __launch_bounds__(kThreads, 1) read_between(const std::uint8_t* buffer, const std::uint32_t* lines,
+                                                            int count, std::uint32_t target, unsigned* latency) {
+  if (sm_id() != 0) return;
+  const std::uint8_t* const at = buffer + kLineBytes * target;
+  const std::uint8_t* const its_page = buffer + kLineBytes * (target ^ 16);  // whose translation is wanted
+  std::uint32_t sum = 0;
+  if (threadIdx.x == 0) sum += read(at);
+  __syncthreads();
+  for (int i = threadIdx.x; i < count; i += kUnroll * kThreads)
+    for (int u = 0; u < kUnroll; ++u)
+      if (i + u * kThreads < count) sum += read(buffer + kLineBytes * lines[i + u * kThreads]);
+  if (sum != 0) latency[1] = sum;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  if (read(its_page) == kNever) __trap();  // a branch on what is read keeps the clock behind it
+  const long long began = clock64();
+  if (read(at + (began == kNever ? 4 : 0)) == kNever) __trap();
+  latency[0] = static_cast<unsigned>(clock64() - began);
+}
+
+enum class Kind : std::uint8_t { read, write, read_first };  // read_first: with evict_first
+struct Access {
+  std::uint16_t actor;  // 0: an SM of the lines' side; 1: of the other one
+  Kind kind;
+  std::uint8_t line;
+};
+
+/// Two CTAs, each on its SM, make the accesses in turn.
+__global__ void __launch_bounds__(32, 1)
+    play(std::uint8_t* buffer, const std::uint32_t* lines, const Access* accesses, int count, int far_sm,
+         volatile unsigned* turn, unsigned* arrived, std::uint16_t* cycles) {
+  extern __shared__ Access list[];
+  const int me = sm_id() == 0 ? 0 : sm_id() == static_cast<unsigned>(far_sm) ? 1 : -1;
+  if (me < 0) return;
+  for (int i = threadIdx.x; i < count; i += 32) list[i] = accesses[i];
+  auto* const where = reinterpret_cast<std::uint32_t*>(list + count);
+  for (int i = threadIdx.x; i < static_cast<int>(kWanted); i += 32) where[i] = lines[i];
+  auto* const took = reinterpret_cast<std::uint16_t*>(where + kWanted);
+  __syncwarp();
+  unsigned generation = 0;
+  grid_barrier(arrived, generation, 2);
+  std::uint32_t sum = 0;
+  for (int i = 0; i < count; ++i) {
+    const Access a = list[i];
+    if (a.actor != me) continue;
+    if (i > 0 && list[i - 1].actor != me)
+      while (*turn != static_cast<unsigned>(i)) {
+      }
+    std::uint8_t* const at = buffer + kLineBytes * where[a.line] + 4 * threadIdx.x;
+    std::uint32_t x = 0;
+    __syncwarp();
+    const long long began = clock64();
+    if (a.kind == Kind::read) x = read(at);
+    if (a.kind == Kind::read_first)
+      asm volatile(
+          "{.reg .b64 p; createpolicy.fractional.L2::evict_first.b64 p, 1.0;"
+          " ld.global.cg.L2::cache_hint.u32 %0, [%1], p;}"
+          : "=r"(x)
+          : "l"(at)
+          : "memory");
+    if (a.kind == Kind::write) {
+      asm volatile("st.global.cg.u32 [%0], %1;" ::"l"(at), "r"(0) : "memory");
+      __threadfence();
+    }
+    sum += x;
+    asm volatile("" ::"r"(sum) : "memory");
+    if (sum == kNever) __trap();
+    took[i] = static_cast<std::uint16_t>(min(clock64() - began, 65535ll));
+    __syncwarp();
+    if (i + 1 < count && list[i + 1].actor != me) {
+      __threadfence();
+      *turn = i + 1;
+    }
+  }
+  __syncwarp();
+  for (int i = threadIdx.x; i < count; i += 32)
+    if (list[i].actor == me) cycles[i] = took[i];
+}
+
+using Lines = std::vector<std::uint32_t>;
+
+class Set {
+ public:
+  Set() : sms_(locate_sms()), buffer_(kBytes), on_device_(kPool), latency_(2) {
+    const std::vector<std::uint8_t> homes = page_homes(buffer_.data(), kBytes, sms_);
+    for (std::uint32_t line = 0; line < kBytes / kLineBytes; ++line)
+      if (homes[line / kLinesAPage] == sms_[0].side) pool_.push_back(line);
+    std::shuffle(pool_.begin(), pool_.end(), random_);
+    target_ = pool_.back();
+    pool_.resize(kPool);
+    check(cudaFuncSetAttribute(read_between, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+    check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+    find();
+  }
+
+  std::vector<std::uint16_t> played(const std::vector<Access>& accesses) const {
+    const DeviceArray<std::uint32_t> lines(lines_);
+    const DeviceArray<Access> list(accesses);
+    const DeviceArray<unsigned> turn(1), arrived(1);
+    const DeviceArray<std::uint16_t> cycles(accesses.size());
+    int far_sm = 0;
+    while (sms_[static_cast<std::size_t>(far_sm)].side == sms_[0].side) ++far_sm;
+    play<<<static_cast<unsigned>(sms_.size()), 32, kSmemOneCtaAnSm>>>(buffer_.data(), lines.data(), list.data(),
+                                                                      static_cast<int>(accesses.size()), far_sm,
+                                                                      turn.data(), arrived.data(), cycles.data());
+    check(cudaDeviceSynchronize());
+    return cycles.download();
+  }
+
+ private:
+  /// Whether reading them drives the target out, in two of three tries.
+  bool evict(const Lines& lines) const {
+    int votes = 0;
+    for (int i = 0; i < 3; ++i) {
+      check(cudaMemcpy(on_device_.data(), lines.data(), lines.size() * sizeof(lines[0]), cudaMemcpyHostToDevice));
+      read_between<<<static_cast<unsigned>(sms_.size()), kThreads, kSmemOneCtaAnSm>>>(
+          buffer_.data(), on_device_.data(), static_cast<int>(lines.size()), target_, latency_.data());
+      check(cudaGetLastError());
+      votes += latency_.download()[0] > kNear ? 1 : 0;
+    }
+    return votes >= 2;
+  }
+  /// As few of them as drive the target out: of 17 parts, 16 of which do, one is left out at a time.
+  Lines fewest(Lines lines) const {
+    constexpr std::size_t parts = 17;
+    for (std::size_t part = 0, kept = 0; lines.size() > 1 && kept < parts;) {
+      const std::size_t n = std::min(parts, lines.size());
+      part %= n;
+      const auto at = [&](std::size_t p) { return lines.begin() + static_cast<std::ptrdiff_t>(lines.size() * p / n); };
+      Lines rest(lines.begin(), at(part));
+      rest.insert(rest.end(), at(part + 1), lines.end());
+      if (evict(rest))
+        lines = rest, kept = 0;
+      else
+        ++part, ++kept;
+    }
+    return lines;
+  }
+  void find() {
+    if (!evict(pool_)) throw std::runtime_error("450,000 lines of one side do not turn its L2 over");
+    lines_ = fewest(pool_);
+    std::fprintf(stderr, "l2_set: %zu lines drive another one out\n", lines_.size());
+    // any other line that does in place of the last of them is of the set too
+    const Lines all_but_one(lines_.begin(), lines_.end() - 1);
+    lines_.push_back(target_);
+    constexpr std::size_t step = 1024;
+    for (std::size_t first = 0; first + step <= pool_.size() && lines_.size() < kWanted; first += step) {
+      std::size_t from = first, to = first + step;
+      const auto with = [&](std::size_t a, std::size_t b) {
+        Lines some = all_but_one;
+        for (std::size_t i = a; i < b; ++i)
+          if (std::find(lines_.begin(), lines_.end(), pool_[i]) == lines_.end()) some.push_back(pool_[i]);
+        return some;
+      };
+      if (!evict(with(from, to))) continue;
+      while (to - from > 1) (evict(with(from, (from + to) / 2)) ? to : from) = (from + to) / 2;
+      if (evict(with(from, to))) lines_.push_back(pool_[from]);
+    }
+    if (lines_.size() < kWanted) throw std::runtime_error("too few lines of one set");
+  }
+
+  std::vector<SmPlace> sms_;
+  DeviceArray<std::uint8_t> buffer_;
+  DeviceArray<std::uint32_t> on_device_;
+  DeviceArray<unsigned> latency_;
+  std::mt19937 random_{1};
+  std::uint32_t target_ = 0;
+  Lines pool_, lines_;
+};
+
+/// Twice all lines read, then accesses at random, `writes` and `first` of ten of them writes and evict_first reads.
+std::vector<Access> at_random(const char* actors, unsigned lines, unsigned writes, unsigned first, unsigned seed) {
+  std::mt19937 random(seed);
+  const std::string who = actors;
+  std::vector<Access> list;
+  for (const char actor : who)
+    for (std::uint8_t line = 0; line < 20; ++line)
+      list.push_back({static_cast<std::uint16_t>(actor - 'a'), Kind::read, line});
+  while (list.size() < kAccesses) {
+    const unsigned kind = random() % 10;
+    list.push_back({static_cast<std::uint16_t>(who[random() % who.size()] - 'a'),
+                    kind < writes           ? Kind::write
+                    : kind < writes + first ? Kind::read_first
+                                            : Kind::read,
+                    static_cast<std::uint8_t>(random() % lines)});
+  }
+  return list;
+}
+
+void measure() {
+  const Set set;
+  std::printf("actors,lines,writes,evict_first,accesses,cycles\n");
+  unsigned seed = 0;
+  for (const char* actors : {"a", "b", "ab"})
+    for (const auto& [writes, first] : {std::pair{0u, 0u}, {3u, 0u}, {0u, 3u}, {2u, 3u}})
+      for (const unsigned lines : {17u, 20u, 24u}) {
+        const std::vector<Access> accesses = at_random(actors, lines, writes, first, ++seed);
+        const std::vector<std::uint16_t> cycles = set.played(accesses);
+        std::printf("%s,%u,%u,%u,", actors, lines, writes, first);
+        for (const Access& a : accesses)
+          std::printf("%c%c%d ", 'a' + a.actor, "rwe"[static_cast<int>(a.kind)], static_cast<int>(a.line));
+        std::printf(",");
+        for (const std::uint16_t c : cycles) std::printf("%d ", static_cast<int>(c));
+        std::printf("\n");
+      }
+}
+
+}  // namespace
+}  // namespace attest::hardware
+
+int main() try {
+  attest::hardware::measure();
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "l2_set: %s\n", error.what());
+  return 1;
+}

@@ -155,7 +155,7 @@ L2Cache::Outcome L2Cache::read_last(const CachedLine& line, int side) {
   const Outcome outcome = prefetch(line, side);
   if (partitions_ == 1 || side == line.home) return outcome;
   std::uint32_t* const near_set = set(side, line.set);
-  if (const int copy = find(near_set, line.tag); copy >= 0) word(near_set, first_to_go) |= 1u << copy;
+  if (const int copy = find(near_set, line.tag); copy >= 0) mark(near_set, copy, true);
   return outcome;
 }
 

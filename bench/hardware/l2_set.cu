@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kBytes = std::int64_t{256} << 20, kLineBytes = 128, kLinesAPage = kPageBytes / kLineBytes;
 constexpr std::size_t kPool = 450'000, kWanted = 24;  // lines of one home that are looked through; lines of the set
 constexpr int kAccesses = 1500, kUnroll = 4, kThreads = 1024;
-constexpr unsigned kNear = 460;          // cycles: a home line takes up to 420 from its own side, DRAM 520 and more
+constexpr unsigned kNear = 460;          // cycles: a home line takes up to 370 from its own side, DRAM 546 and more
 constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
 
 __device__ std::uint32_t read(const std::uint8_t* at) {
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, 1) read_between(const std::uint8_t* 
   latency[0] = static_cast<unsigned>(clock64() - began);
 }
 
-enum class Kind : std::uint8_t { read, write, read_first };  // read_first: with evict_first
+enum class Kind : std::uint8_t { read, write, read_evict_first };
 struct Access {
   std::uint16_t actor;  // 0: an SM of the lines' side; 1: of the other one
   Kind kind;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(32, 1)
     __syncwarp();
     const long long began = clock64();
     if (a.kind == Kind::read) x = read(at);
-    if (a.kind == Kind::read_first)
+    if (a.kind == Kind::read_evict_first)
       asm volatile(
           "{.reg .b64 p; createpolicy.fractional.L2::evict_first.b64 p, 1.0;"
           " ld.global.cg.L2::cache_hint.u32 %0, [%1], p;}"
@@ -204,7 +204,8 @@ class Set {
   Lines pool_, lines_;
 };
 
-/// Twice all lines read, then accesses at random, `writes` and `first` of ten of them writes and evict_first reads.
+/// Each actor reads 20 lines, then accesses at random, `writes` and `first` of ten of them writes and evict_first
+/// reads.
 std::vector<Access> at_random(const char* actors, unsigned lines, unsigned writes, unsigned first, unsigned seed) {
   std::mt19937 random(seed);
   const std::string who = actors;
@@ -216,7 +217,7 @@ std::vector<Access> at_random(const char* actors, unsigned lines, unsigned write
     const unsigned kind = random() % 10;
     list.push_back({static_cast<std::uint16_t>(who[random() % who.size()] - 'a'),
                     kind < writes           ? Kind::write
-                    : kind < writes + first ? Kind::read_first
+                    : kind < writes + first ? Kind::read_evict_first
                                             : Kind::read,
                     static_cast<std::uint8_t>(random() % lines)});
   }

@@ -5,51 +5,78 @@
 #include <queue>
 #include <unordered_map>
 
+#include "address.h"
+
 namespace attest {
 namespace {
 
 constexpr int line_bytes = 128;
+// What a row of four lines that is 2^i rows farther on changes of a line's set and of its bank, of 2^17 rows; banks
+// beyond 2^10 are not known (docs/results/h200-l1.md).
+constexpr std::array<std::size_t, 17> set_bits = {33, 22, 44, 12, 114, 123, 47, 82, 58, 92, 75, 54, 42, 61, 50, 89, 76};
+constexpr std::array<std::size_t, 17> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3};
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
 }  // namespace
 
-L1Cache::L1Cache(int lines, int all)
-    : ways_(lines / sets), way_of_(static_cast<std::size_t>(all), -1), all_(static_cast<std::size_t>(ways_) * sets) {
-  for (int i = 0; i < all; ++i) set_of_.push_back(static_cast<int>(random() % sets));
+std::uint32_t row_at_random(std::uint64_t seed) {
+  return static_cast<std::uint32_t>(mix(seed)) % (1U << set_bits.size());
 }
 
-std::uint32_t L1Cache::random() {
-  state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
-  return static_cast<std::uint32_t>(state_ >> 33);
+std::vector<std::uint32_t> rows_of_frames(int warps, int rows_a_frame) {
+  // local_places (docs/results/h200-l2.md): frames within a stack limit of 1 KiB lie 1280 bytes a thread apart, 80 rows
+  // of a warp. Beyond it they are taken to follow each other.
+  constexpr int limit = 64, within_limit = 80;
+  const int apart = rows_a_frame > limit ? rows_a_frame : within_limit;
+  std::vector<std::uint32_t> rows;
+  for (int warp = 0; warp < warps; ++warp)
+    for (int i = 0; i < rows_a_frame; ++i) rows.push_back(static_cast<std::uint32_t>(warp * apart + i));
+  return rows;
 }
 
-int L1Cache::to_go(const Way* set) {
-  int unused = 0;
-  for (int w = 0; w < ways_; ++w) {
-    if (set[w].line < 0) return w;
-    unused += set[w].used ? 0 : 1;
+L1Cache::L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t hand) : held_(rows.size() * banks) {
+  for (const std::uint32_t row : rows) {
+    Place place;
+    for (std::size_t bit = 0; bit < set_bits.size(); ++bit)
+      if ((row >> bit & 1) != 0) place.set ^= set_bits[bit], place.bank ^= bank_bits[bit];
+    place_of_.push_back(place);
   }
-  int chosen = static_cast<int>(random() % static_cast<std::uint32_t>(unused));
-  int w = 0;
-  while (set[w].used || chosen-- > 0) ++w;
-  return w;
+  for (Bank& bank : banks_) bank.room = std::max(0, lines - reserved_lines) / banks, bank.hand = hand;
+}
+
+void L1Cache::let_go(Bank& bank, std::vector<int>& set) {
+  const auto held = [&](int line) -> Held& { return held_[static_cast<std::size_t>(line)]; };
+  const auto chosen = std::min_element(set.begin(), set.end(), [&](int a, int b) {
+    return held(a).used != held(b).used ? held(b).used : held(a).at < held(b).at;
+  });
+  held(*chosen).at = -1;
+  set.erase(chosen);
+  --bank.lines;
+}
+
+void L1Cache::let_go_at_hand(Bank& bank) {
+  while (bank.sets[bank.hand].empty()) bank.hand = (bank.hand + 1) % sets_a_bank;
+  let_go(bank, bank.sets[bank.hand]);
+  bank.hand = (bank.hand + 1) % sets_a_bank;
 }
 
 bool L1Cache::use(int line, bool keep) {
-  int& way = way_of_[static_cast<std::size_t>(line)];
-  const bool held = way >= 0;
-  if (ways_ == 0 || (!held && !keep)) return held;
-  Way* const set = all_.data() + std::ptrdiff_t{set_of_[static_cast<std::size_t>(line)]} * ways_;
-  if (!held) {
-    way = to_go(set);
-    if (set[way].line >= 0) way_of_[static_cast<std::size_t>(set[way].line)] = -1;
-    set[way].line = line;
-  }
-  set[way].used = true;
-  if (std::all_of(set, set + ways_, [](const Way& w) { return w.used; }))
-    for (int w = 0; w < ways_; ++w) set[w].used = w == way && ways_ > 1;
-  return held;
+  Held& held = held_[static_cast<std::size_t>(line)];
+  const Place& place = place_of_[static_cast<std::size_t>(line / banks)];
+  Bank& bank = banks_[static_cast<std::size_t>(line) % banks ^ place.bank];
+  const bool hit = held.at >= 0, comes = !hit && keep && bank.room > 0;
+  ++now_;
+  if (hit && keep) held = {now_, true};
+  if (bank.lines > bank.room)
+    for (int n = comes ? lines_a_miss : 1; n > 0 && bank.lines > 0; --n) let_go_at_hand(bank);
+  if (!comes) return hit;
+  std::vector<int>& set = bank.sets[place.set];
+  if (set.size() == ways) let_go(bank, set);
+  held = {now_, false};
+  set.push_back(line);
+  ++bank.lines;
+  return false;
 }
 
 std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
@@ -87,10 +114,12 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   constexpr int distances = 8, turns = 6, settled = 3;
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
+  const int rows_a_frame = (words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row;
   struct Event {
     int at, cta;
     std::size_t access;
   };
+  const std::vector<std::uint32_t> rows = rows_of_frames(ctas * warps, rows_a_frame);
   std::int64_t loads = 0, missing = 0;
   double waits = 0;
   for (int d = 0; d < distances; ++d) {
@@ -101,14 +130,14 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
         events.push_back({(trace.accesses[i].at + behind) % trace.cycles, cta, i});
       }
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
-    L1Cache cache(lines, ctas * warps * words);
+    L1Cache cache(lines, rows);
     for (int turn = 0; turn < turns; ++turn) {
       std::vector<std::vector<bool>> missed(static_cast<std::size_t>(ctas * warps),
                                             std::vector<bool>(trace.accesses.size()));
       for (const Event& e : events)
         for (int warp = e.cta * warps; warp < (e.cta + 1) * warps; ++warp) {
           const SpillAccess& a = trace.accesses[e.access];
-          const int line = warp * words + a.word;
+          const int line = warp * rows_a_frame * L1Cache::lines_a_row + a.word;
           if (a.kind == SpillAccess::Kind::store) {
             cache.store(line);
             continue;
@@ -143,11 +172,42 @@ std::optional<double> mean_distance(const SpillTrace& trace) {
   return sum / loads / trace.cycles;
 }
 
-double driven_out(double others, int lines) {
-  // The benchmark `local` beside loads and stores (docs/results/h200-sm.md): of lines that are used again and again the
-  // part that is gone grows with the others up to this many times what L1 holds.
-  constexpr double most_outlived = 2.65;
-  return lines == 0 ? 1 : std::min(1.0, others / (most_outlived * lines));
+double driven_out(int words, int warps, const PassingRows& others, int lines) {
+  constexpr int placements = 4, turns = 12, settled = 4;
+  const int rows_a_frame = (words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row,
+            bytes_a_row = L1Cache::lines_a_row * line_bytes;
+  if (words == 0 || others.ctas == 0) return 0;
+  std::int64_t used = 0, gone = 0;
+  for (int placement = 0; placement < placements; ++placement) {
+    std::uint64_t seed = static_cast<std::uint64_t>(placement) << 32;
+    std::vector<std::uint32_t> rows = rows_of_frames(warps, rows_a_frame);
+    std::vector<int> passing;  // lines, turn after turn
+    const std::size_t frames = rows.size();
+    for (int turn = 0; turn < turns; ++turn)
+      for (int cta = 0; cta < others.ctas; ++cta) {
+        const auto first = static_cast<std::int64_t>(row_at_random(seed++)) * bytes_a_row;
+        for (int row = 0; row < others.rows; ++row) {
+          const std::int64_t from = first + row * others.stride_bytes, to = from + others.row_bytes;
+          for (std::int64_t line = from / line_bytes; line * line_bytes < to; ++line) {
+            const auto of = static_cast<std::uint32_t>(line / L1Cache::lines_a_row);
+            if (rows.size() == frames || rows.back() != of) rows.push_back(of);
+            passing.push_back(static_cast<int>((rows.size() - 1) * L1Cache::lines_a_row +
+                                               static_cast<std::size_t>(line % L1Cache::lines_a_row)));
+          }
+        }
+      }
+    L1Cache cache(lines, rows);
+    const std::size_t a_turn = passing.size() / turns;
+    for (int turn = 0; turn < turns; ++turn) {
+      for (int word = 0; word < words; ++word)
+        for (int warp = 0; warp < warps; ++warp) {
+          const bool held = cache.load(warp * rows_a_frame * L1Cache::lines_a_row + word, false);
+          if (turn >= settled) ++used, gone += held ? 0 : 1;
+        }
+      for (std::size_t i = 0; i < a_turn; ++i) cache.load(passing[static_cast<std::size_t>(turn) * a_turn + i], false);
+    }
+  }
+  return static_cast<double>(gone) / static_cast<double>(used);
 }
 
 double missing_part(int words, int warps, int ctas, int lines) {

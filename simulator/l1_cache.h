@@ -6,8 +6,10 @@
 // where it misses. The benchmark `local` has all of it (docs/results/h200-sm.md), the sets only in so far as a few
 // describe it better than one or 32.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "attest/simulator/device.h"
@@ -18,30 +20,48 @@ namespace attest {
 // whose loop 16 loads follow each other without anything between).
 inline constexpr double l1_miss_cycles = 293;
 
-/// Lines, numbered from 0, of which L1 holds some.
+/// Lines, of which L1 holds some.
 class L1Cache {
  public:
-  /// `lines` of `all` at most are held.
-  L1Cache(int lines, int all);
+  static constexpr int lines_a_row = 4;
+
+  /// `lines` of those of `rows` at most are held, numbered four to a row. A row is an address / 512. `hand` is
+  /// the set that lets go of a line first.
+  L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t hand = 0);
   /// Whether the line was held.
   bool store(int line) { return use(line, true); }
   bool load(int line, bool last_use) { return use(line, !last_use); }
 
  private:
-  static constexpr int sets = 16;
-  struct Way {
-    int line = -1;
-    bool used = false;  // since all of its set had been
+  static constexpr int banks = lines_a_row, reserved_lines = 56;
+  static constexpr std::size_t sets_a_bank = 128, ways = 4;
+  static constexpr int lines_a_miss = 5;  // that go where a line comes while its bank holds one too many
+  struct Held {
+    std::int64_t at = -1;  // of its last use; -1: not held
+    bool used = false;     // since it came, and not for the last time
+  };
+  struct Place {
+    std::size_t set = 0, bank = 0;  // the bank of a row's first line; the others lie beside it
+  };
+  struct Bank {
+    int room = 0, lines = 0;
+    std::size_t hand = 0;  // the set that lets go of a line next
+    std::array<std::vector<int>, sets_a_bank> sets;
   };
   bool use(int line, bool keep);
-  int to_go(const Way* set);
-  std::uint32_t random();
+  void let_go(Bank& bank, std::vector<int>& set);
+  void let_go_at_hand(Bank& bank);
 
-  int ways_;
-  std::uint64_t state_ = 1;
-  std::vector<int> set_of_, way_of_;  // by line; -1: not held
-  std::vector<Way> all_;
+  std::int64_t now_ = 0;
+  std::vector<Place> place_of_;  // by row
+  std::vector<Held> held_;
+  std::array<Bank, banks> banks_;
 };
+
+/// Of the frames of an SM's warps, one after the other.
+std::vector<std::uint32_t> rows_of_frames(int warps, int rows_a_frame);
+/// The first row of what lies nobody knows where.
+std::uint32_t row_at_random(std::uint64_t seed);
 
 /// A warp's access to a word of its frame in a turn of a loop over key tiles. Times are cycles of a warp alone, from
 /// the turn's begin, where no load misses.
@@ -81,9 +101,15 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
 /// How much of a turn lies between the store of a word and its loads, on average; none where no word of a turn is both.
 std::optional<double> mean_distance(const SpillTrace& trace);
 
-/// The part of lines that L1 has let go of when they are used again, where `others` have passed through it since, each
-/// of them used once: loaded from global memory or stored there.
-double driven_out(double others, int lines);
+/// Rows of a tensor that each of some CTAs loads or stores through L1, all of them once.
+struct PassingRows {
+  int ctas = 0, rows = 0, row_bytes = 0;
+  std::int64_t stride_bytes = 0;
+};
+
+/// The part of `words` of `warps` each, loaded again and again, that L1 has let go of when they are loaded again, where
+/// `others` pass in between.
+double driven_out(int words, int warps, const PassingRows& others, int lines);
 
 /// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not
 /// known: what does not fit, for what misses takes no place (0.1 more or less in the benchmark).

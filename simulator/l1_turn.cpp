@@ -21,18 +21,22 @@ struct Event {
   int cta = 0;
 };
 
-/// Lines that a warp reads as it copies a tile through L1.
-int lines_a_warp(const KernelPlan& plan, Operand x) {
-  const int bytes = plan.copy_bytes(x), row_bytes = plan.valid_columns(x) * plan.bytes(x);
-  if (bytes == 16) return 0;
-  const double lines_a_row = 1 + (row_bytes - bytes) / double{LineSampler::line_bytes};  // beginning anywhere in one
-  return static_cast<int>(lines_a_row * plan.rows(x) / plan.num_warps);
+/// Of a row that begins anywhere in a line, in steps of what a lane copies.
+struct CopiedRow {
+  double lines = 0, twice = 0;  // that two granules of it share: they are read twice
+};
+CopiedRow copied_row(const KernelPlan& plan, Operand x) {
+  const int bytes = plan.copy_bytes(x), row_bytes = plan.valid_columns(x) * plan.bytes(x),
+            granule = plan.copy_lanes(x) * bytes, meetings = (row_bytes - 1) / granule;
+  const double in_a_line = 1 - bytes / double{LineSampler::line_bytes};
+  return {1 + (row_bytes - bytes) / double{LineSampler::line_bytes}, meetings * in_a_line};
 }
 
 struct Turn {
   std::vector<Event> events;
   double cycles = 0;
-  int copies = 0, words = 0;  // lines that a warp copies; of its frame
+  int copies = 0, words = 0;          // lines that a warp copies; of its frame
+  double lines_a_row = 1, twice = 0;  // of what is copied; of the lines
 };
 
 /// Calls take their time, which the trace leaves out, and spread their copies over it.
@@ -41,7 +45,9 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
   const auto call = [&](double at, Operand x) {
     const double takes = copy_time(plan, device, x, false).cycles;
     turn.events.push_back({at + turn.cycles, Event::Kind::call, 0});
-    const int lines = lines_a_warp(plan, x);
+    const CopiedRow row = copied_row(plan, x);
+    const int lines = plan.copy_bytes(x) == 16 ? 0 : static_cast<int>(row.lines * plan.rows(x) / plan.num_warps);
+    turn.lines_a_row = row.lines, turn.twice = row.twice / row.lines;
     for (int i = 1; i <= lines; ++i)
       turn.events.push_back({at + turn.cycles + takes * i / (lines + 1), Event::Kind::copy, turn.copies++});
     turn.cycles += takes;
@@ -66,20 +72,22 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
 /// An SM's L1 while its CTAs go through turns.
 class Sm {
  public:
-  Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, int lines, int ctas, bool together)
+  Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, std::int64_t row_stride_bytes, int lines,
+     int ctas, bool together)
       : warps_(plan.num_warps),
         ctas_(ctas),
         together_(together),
         turn_(turn),
         trace_(trace),
-        passing_(std::max(1, 4 * lines)),
-        first_copy_(argument_lines + ctas * warps_ * turn.words),
-        cache_(lines, first_copy_ + passing_),
+        passing_(std::max(1, 16 * lines)),
+        frame_((turn.words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row * L1Cache::lines_a_row),
+        first_argument_(ctas * warps_ * frame_),
+        cache_(lines, rows(row_stride_bytes)),
         arrives_(argument_lines, -HUGE_VAL) {}
 
   void call(double now) {
     for (std::size_t line = 0; line < argument_lines; ++line) {
-      const bool held = cache_.load(static_cast<int>(line), false);
+      const bool held = cache_.load(first_argument_ + static_cast<int>(line), false);
       if (!held && now >= arrives_[line]) arrives_[line] = now + l1_miss_cycles;
       ++asked_;
       waited_for_ += std::max(0.0, arrives_[line] - now) / l1_miss_cycles;
@@ -88,15 +96,17 @@ class Sm {
   void copy(const Event& e, int turn) {
     for (int warp = 0; warp < warps_; ++warp) {
       const int number = (turn * turn_.copies + e.index) * warps_ + warp;
-      const int line = (together_ ? number : number * ctas_ + e.cta) % passing_;
-      ++copied_;
-      found_ += cache_.load(first_copy_ + line, false) ? 1 : 0;
+      const int line = copied_.at(static_cast<std::size_t>(together_ ? 0 : e.cta) * static_cast<std::size_t>(passing_) +
+                                  static_cast<std::size_t>(number % passing_));
+      ++copies_;
+      found_ += cache_.load(line, false) ? 1 : 0;
+      if (std::floor((number + 1) * turn_.twice) > std::floor(number * turn_.twice)) cache_.load(line, false);
     }
   }
   void spill(const Event& e) {
     const SpillAccess& a = trace_.accesses[static_cast<std::size_t>(e.index)];
     for (int warp = e.cta * warps_; warp < (e.cta + 1) * warps_; ++warp) {
-      const int line = argument_lines + warp * turn_.words + a.word;
+      const int line = warp * frame_ + a.word;
       if (a.kind == SpillAccess::Kind::store) {
         cache_.store(line);
         continue;
@@ -114,29 +124,49 @@ class Sm {
   void end_turn() {
     for (const std::vector<bool>& of_warp : missed_) waits_ += waits_for(trace_, of_warp), ++turns_;
   }
-  void count_anew() { asked_ = waited_for_ = copied_ = found_ = loads_ = missing_ = turns_ = 0, waits_ = 0; }
+  void count_anew() { asked_ = waited_for_ = copies_ = found_ = loads_ = missing_ = turns_ = 0, waits_ = 0; }
   L1Turn counted() const {
     const auto part = [](double n, double of) { return of == 0 ? 0 : n / of; };
     return {part(waited_for_, asked_), part(missing_, loads_), part(waits_, turns_),
-            part(found_ * ctas_, copied_ * (ctas_ - 1))};
+            part(found_ * ctas_, copies_ * (ctas_ - 1))};
   }
 
  private:
+  /// Of frames, of arguments, and of what each head's copies pass through.
+  std::vector<std::uint32_t> rows(std::int64_t row_stride_bytes) {
+    std::vector<std::uint32_t> all = rows_of_frames(ctas_ * warps_, frame_ / L1Cache::lines_a_row);
+    all.push_back(row_at_random(0));
+    for (int head = 0; head < (together_ ? 1 : ctas_); ++head) {
+      const std::int64_t first =
+          std::int64_t{row_at_random(1 + static_cast<std::uint64_t>(head))} * L1Cache::lines_a_row;
+      for (int i = 0; i < passing_; ++i) {
+        const auto row = static_cast<std::int64_t>(i / turn_.lines_a_row);
+        const std::int64_t line = first + row * row_stride_bytes / LineSampler::line_bytes + i -
+                                  static_cast<std::int64_t>(std::ceil(static_cast<double>(row) * turn_.lines_a_row));
+        copied_.push_back(static_cast<int>(static_cast<std::int64_t>(all.size()) * L1Cache::lines_a_row +
+                                           line % L1Cache::lines_a_row));
+        all.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
+      }
+    }
+    return all;
+  }
+
   int warps_, ctas_;
   bool together_;
   const Turn& turn_;
   const SpillTrace& trace_;
-  int passing_, first_copy_;  // numbers of copied lines, which come again
+  int passing_, frame_, first_argument_;  // lines: of a head's copies, which come again; of a warp's words
+  std::vector<int> copied_;               // lines, head after head
   L1Cache cache_;
   std::vector<double> arrives_;
   std::vector<std::vector<bool>> missed_;
-  double asked_ = 0, waited_for_ = 0, copied_ = 0, found_ = 0, loads_ = 0, missing_ = 0, turns_ = 0, waits_ = 0;
+  double asked_ = 0, waited_for_ = 0, copies_ = 0, found_ = 0, loads_ = 0, missing_ = 0, turns_ = 0, waits_ = 0;
 };
 
 }  // namespace
 
-L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, int ctas, bool together,
-               bool in_step) {
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::int64_t row_stride_bytes,
+               int ctas, bool together, bool in_step) {
   constexpr int distances = 4, turns = 10, settled = 4;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
@@ -158,7 +188,7 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
         events.push_back({(at - std::floor(at)) * turn.cycles, static_cast<int>(at), e});
       }
     std::stable_sort(events.begin(), events.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
-    Sm sm(plan, turn, trace, lines, ctas, together);
+    Sm sm(plan, turn, trace, row_stride_bytes, lines, ctas, together);
     for (int t = 0; t < turns; ++t) {
       if (t == settled) sm.count_anew();
       sm.begin_turn();

@@ -19,7 +19,7 @@ struct L1Turn {
 
 /// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
 /// `ctas` share an SM, in step (keeps_in_step) or at any distance from each other; `together`: on one head's keys.
-L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, int ctas, bool together,
-               bool in_step);
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::int64_t row_stride_bytes,
+               int ctas, bool together, bool in_step);
 
 }  // namespace attest

@@ -67,13 +67,14 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
-/// Lines that a key tile's synchronous copies bring through L1, of each CTA of an SM. Copies below 16 bytes are in
-/// l1_turn.h.
-double lines_through_l1(const KernelPlan& plan) {
-  if (plan.copy_kind != CopyKind::synchronous) return 0;
-  const int row_bytes =
-      plan.valid_columns(Operand::k) * plan.bytes(Operand::k) + plan.valid_columns(Operand::v) * plan.bytes(Operand::v);
-  return plan.tile_n * row_bytes / double{LineSampler::line_bytes};
+/// What a key tile's synchronous copies bring through L1, of each CTA of an SM. Copies below 16 bytes are in l1_turn.h.
+PassingRows through_l1(const SimulationReport& r) {
+  const KernelPlan& plan = r.plan;
+  if (plan.copy_kind != CopyKind::synchronous) return {};
+  const int bytes = plan.valid_columns(Operand::k) * plan.bytes(Operand::k);
+  const TensorAddress k =
+      make_address(r.c.layout, plan.bytes(Operand::k), 0, 1, 1, r.c.problem.nheads_k, r.c.problem.headdim);
+  return {2 * r.ctas_per_sm, plan.tile_n, bytes, k.row_stride};  // and V's, which is taken for as wide
 }
 
 /// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
@@ -90,11 +91,13 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   const SpillWords& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
+  const TensorAddress keys =
+      make_address(r.c.layout, r.plan.bytes(Operand::k), 0, 1, 1, r.c.problem.nheads_k, r.c.problem.headdim);
   const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
   const auto missing = [&](int words, const SpillTrace& trace) {
     const bool known = !trace.accesses.empty();
     L1Turn turn;
-    if (calls) turn = l1_turn(r.plan, r.device, trace, r.ctas_per_sm, together, in_step);
+    if (calls) turn = l1_turn(r.plan, r.device, trace, keys.row_stride, r.ctas_per_sm, together, in_step);
     if (!known) turn.loads = missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines);
     if (!known || calls) return turn;
     const SpillMisses alone = spill_misses(trace, r.plan.num_warps, r.ctas_per_sm, lines);
@@ -105,7 +108,8 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
-  const double driven = driven_out(r.ctas_per_sm * lines_through_l1(r.plan), lines);
+  const double driven =
+      driven_out(std::max(parked_masked, parked_whole), r.ctas_per_sm * r.plan.num_warps, through_l1(r), lines);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
@@ -123,14 +127,16 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
 
 /// The part of a CTA's parked words that the O of its SM's others drives out of L1, each of which ends once in its
 /// life.
-double driven_out_by_output(const SimulationReport& r) {
+double driven_out_by_output(const SimulationReport& r, int words) {
   const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
                                    static_cast<double>(r.ctas_per_sm)) -
                         1;
-  const auto row_bytes =
-      static_cast<double>(r.c.problem.headdim_v * (r.plan.num_splits > 1 ? 4 : r.plan.output_bytes()));
-  return driven_out(others * r.plan.tile_m * row_bytes / LineSampler::line_bytes,
-                    l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
+  const int bytes = r.plan.num_splits > 1 ? 4 : r.plan.output_bytes();
+  const Problem& p = r.c.problem;
+  const TensorAddress o = make_address(r.c.layout, bytes, 0, 1, 1, p.nheads, p.headdim_v);
+  return others * driven_out(words, r.ctas_per_sm * r.plan.num_warps,
+                             {1, r.plan.tile_m, static_cast<int>(o.row_bytes), o.row_stride},
+                             l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 
 }  // namespace
@@ -266,8 +272,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
   const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);
-  const double missed_bytes = spilled_bytes(words_missing, r.walk.key_tiles) +
-                              spilled_bytes(missing.parked * driven_out_by_output(r), r.walk.ctas_with_rows);
+  const double missed_bytes =
+      spilled_bytes(words_missing, r.walk.key_tiles) +
+      spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked))),
+                    r.walk.ctas_with_rows);
   // neighbours do not ask for these together
   const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes;
   const double asked = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);

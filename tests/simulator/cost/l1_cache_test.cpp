@@ -51,28 +51,6 @@ SpillTrace turn_of(const std::string& order, int words, int lag) {
   return turn;
 }
 
-TEST(L1Cache, KeepsWhatIsStoredAndLoadedButForALastUseThatMisses) {
-  L1Cache cache(16 * 4, 8);
-  EXPECT_FALSE(cache.load(0, true));
-  EXPECT_FALSE(cache.load(0, false));
-  EXPECT_TRUE(cache.load(0, true));
-  EXPECT_TRUE(cache.load(0, false));
-  EXPECT_FALSE(cache.store(1));
-  EXPECT_TRUE(cache.load(1, true));
-  EXPECT_TRUE(cache.store(1));
-  L1Cache none(0, 8);
-  EXPECT_FALSE(none.store(1));
-  EXPECT_FALSE(none.load(1, false));
-}
-
-TEST(L1Cache, LetsGoOfALineThatWasNotUsedSinceAllWere) {
-  L1Cache cache(16 * 16, 10'000);
-  int gone = 0;  // a line that is used again and again outlives any number of others
-  cache.store(0);
-  for (int i = 1; i < 10'000; ++i) cache.store(i), gone += cache.load(0, false) ? 0 : 1;
-  EXPECT_EQ(gone, 0);
-}
-
 // By order: mean error of the part of loads that miss.
 TEST(L1Cache, MissesAsMeasured) {
   struct Errors {
@@ -99,13 +77,43 @@ TEST(L1Cache, MissesAsMeasured) {
     }
   }
   const std::map<std::string, double> reached = {
-      {"read", 0.06},        {"forward", 0.06},      {"reverse", 0.04},        {"update", 0.05},
-      {"read_behind", 0.06}, {"write_behind", 0.13}, {"spilled_reverse", 0.05}};
+      {"read", 0.05},        {"forward", 0.05},       {"reverse", 0.041},       {"update", 0.051},
+      {"read_behind", 0.02}, {"write_behind", 0.015}, {"spilled_reverse", 0.05}};
   ASSERT_EQ(errors.size(), reached.size());
   for (const auto& [order, e] : errors) {
     std::printf("%-16s %3d rows, off by %.3f\n", order.c_str(), e.rows, e.sum / e.rows);
     EXPECT_LE(e.sum / e.rows, reached.at(order)) << order;
   }
+}
+
+/// The part of 6 words of 8 warps that is gone when it is loaded again, where each warp copies two rows of 256 bytes
+/// `copies` times after each word, as on the benchmark's first SM. Where the rows begin is not known.
+double gone_beside_rows(int copies, std::uint32_t row_bytes, int lines) {
+  constexpr std::uint32_t other_bytes = 16 << 20, line_bytes = 128;
+  constexpr int words = 6, warps = 8, turns = 32, rows_a_frame = 1024 / L1Cache::lines_a_row, places = 8;
+  int gone = 0;
+  for (int place = 0; place < places; ++place) {
+    std::vector<std::uint32_t> rows = rows_of_frames(warps, rows_a_frame);
+    const auto first_other = static_cast<int>(rows.size()) * L1Cache::lines_a_row;
+    for (std::uint32_t row = 0; row < other_bytes / 512 + 1; ++row) rows.push_back(row_at_random(place) + row);
+    L1Cache cache(lines, rows);
+    std::vector<std::uint32_t> copied;
+    for (const std::uint32_t warp : {0, 1, 2, 3, 528, 529, 530, 531}) copied.push_back(warp * 512 * 97);
+    for (int turn = 0; turn < turns; ++turn)
+      for (int word = 0; word < words; ++word)
+        for (int warp = 0; warp < warps; ++warp) {
+          const bool held = cache.load(warp * rows_a_frame * L1Cache::lines_a_row + word, false);
+          gone += turn > 0 && !held ? 1 : 0;
+          for (int copy = 0; copy < copies; ++copy) {
+            std::uint32_t& at = copied[static_cast<std::size_t>(warp)];
+            at += 512 * 13;
+            for (const std::uint32_t row : {2 * (at / 512), 2 * (at / 512) + 1})
+              for (const std::uint32_t line : {0U, 1U})
+                cache.load(first_other + static_cast<int>(row * row_bytes % other_bytes / line_bytes + line), false);
+          }
+        }
+  }
+  return static_cast<double>(gone) / ((turns - 1) * words * warps * places);
 }
 
 // Words that are loaded in each turn, beside rows of a tensor that are loaded or stored, however far apart they lie.
@@ -114,19 +122,30 @@ TEST(L1Cache, WhatPassesDrivesLinesOut) {
   int rows = 0;
   for (const Row& row : measured()) {
     if (row.at("order") != "read" || row.at("beside") == "none") continue;
-    const double others =
-        counted(row, "lines_a_word") * whole(row, "words") * whole(row, "warps") * whole(row, "ctas_an_sm");
-    const double predicted = driven_out(others, lines_of(row));
-    std::printf("%s, rows %5s bytes apart, %4.0f others: %.3f of %.3f gone\n", row.at("beside").c_str(),
-                row.at("row_bytes").c_str(), others, predicted, missing(row));
+    const auto copies = static_cast<int>(counted(row, "lines_a_word") / 4);
+    const double predicted =
+        gone_beside_rows(copies, static_cast<std::uint32_t>(whole(row, "row_bytes")), lines_of(row));
+    std::printf("%s, rows %5s bytes apart, %4d others: %.3f of %.3f gone\n", row.at("beside").c_str(),
+                row.at("row_bytes").c_str(), 192 * copies, predicted, missing(row));
     sum += std::abs(predicted - missing(row)), ++rows;
     EXPECT_NEAR(predicted, missing(row), 0.19);
   }
   std::printf("%d rows, off by %.3f\n", rows, sum / rows);
   EXPECT_EQ(rows, 40);
-  EXPECT_LE(sum / rows, 0.04);
-  EXPECT_EQ(driven_out(0, 480), 0);
-  EXPECT_EQ(driven_out(1, 0), 1);
+  EXPECT_LE(sum / rows, 0.05);
+}
+
+TEST(L1Cache, WhatPassesBetweenTwoUsesDrivesOutMoreTheMoreItIs) {
+  EXPECT_EQ(driven_out(6, 8, {}, 480), 0);
+  EXPECT_EQ(driven_out(0, 8, {2, 64, 256, 4096}, 480), 0);
+  EXPECT_EQ(driven_out(6, 8, {2, 1024, 256, 4096}, 480), 1);
+  double before = 0;
+  for (const int rows : {16, 64, 256}) {
+    const double gone = driven_out(6, 8, {2, rows, 256, 4096}, 480);
+    EXPECT_GT(gone, before);
+    before = gone;
+  }
+  EXPECT_LT(driven_out(6, 8, {2, 64, 256, 4096}, 992), driven_out(6, 8, {2, 64, 256, 4096}, 480));
 }
 
 // An order that is not known: registers that the compiler spills in three orders.

@@ -1,0 +1,175 @@
+// L1, row by row: a warp accesses rows of 512 bytes, one after the other, and says of each whether L1 had it. CSV to
+// standard output.
+//
+//     l1_rows > docs/results/h200-l1/rows.csv
+//
+// A row of four lines has a line in each bank of L1, so that all banks do alike. Each sequence begins with accesses at
+// random of a row more than L1 has room for: where it lets go of one line at a time, the one that is not there says
+// what all others are.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "attest/hardware/device.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr std::int64_t kBytes = std::int64_t{64} << 20, kRowBytes = 512;
+constexpr int kSmemReserved = 1024;     // of a CTA, by the driver
+constexpr int kHit = 330, kMiss = 380;  // cycles at most and at least, of each kind of access
+constexpr unsigned kPrefixRows = 43;    // one more than 28 KiB of L1 hold
+constexpr int kPrefix = 2200, kAccesses = 800;
+constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
+
+enum class Kind : std::uint32_t { read, twice, copy, write };
+constexpr char kLetters[] = "rdcw";
+struct Access {
+  Kind kind;
+  std::uint32_t row;
+};
+
+__device__ std::uint32_t read(const std::uint8_t* at) {
+  uint4 x;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(at)
+               : "memory");
+  return x.x ^ x.y ^ x.z ^ x.w;
+}
+
+/// Shared memory holds the list and, at its end, where copies go.
+__global__ void __launch_bounds__(32, 1)
+    play(std::uint8_t* buffer, const Access* accesses, int count, std::uint16_t* cycles) {
+  extern __shared__ __align__(16) std::uint8_t smem[];
+  auto* const list = reinterpret_cast<Access*>(smem);
+  auto* const took = reinterpret_cast<std::uint16_t*>(list + count);
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(took + (count + 7) / 8 * 8)) + 16 * threadIdx.x;
+  for (int i = threadIdx.x; i < count; i += 32) {
+    std::uint32_t kind, row;  // past L1
+    asm volatile("ld.global.cv.v2.u32 {%0, %1}, [%2];" : "=r"(kind), "=r"(row) : "l"(accesses + i));
+    list[i] = {static_cast<Kind>(kind), row};
+  }
+  __syncwarp();
+  std::uint32_t sum = 0;
+  for (int i = 0; i < count; ++i) {
+    const Access a = list[i];
+    std::uint8_t* const at = buffer + kRowBytes * a.row + 16 * threadIdx.x;
+    __syncwarp();
+    const long long began = clock64();
+    if (a.kind == Kind::read) sum += read(at);
+    if (a.kind == Kind::twice) sum += read(at), sum += read(at);
+    if (a.kind == Kind::copy) {
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(at) : "memory");
+      asm volatile("cp.async.wait_all;" ::: "memory");
+    }
+    if (a.kind == Kind::write) asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(at), "r"(0) : "memory");
+    if (sum == kNever) __trap();  // a branch on what is read keeps the clock behind it
+    if (threadIdx.x == 0) took[i] = static_cast<std::uint16_t>(min(clock64() - began, 65535ll));
+    while (a.kind == Kind::write && clock64() - began < 700) {
+    }
+    __syncwarp();
+  }
+  for (int i = threadIdx.x; i < count; i += 32) cycles[i] = took[i];
+}
+
+using Accesses = std::vector<Access>;
+
+class L1 {
+ public:
+  /// Prints a row for the sequence: of each access h or m, - where it is not known (a write).
+  void play(const std::string& name, int smem_kib, const Accesses& accesses) const {
+    const int smem = 1024 * smem_kib - kSmemReserved;
+    check(cudaFuncSetAttribute(hardware::play, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
+    const DeviceArray<Access> list(accesses);
+    const DeviceArray<std::uint16_t> cycles(accesses.size());
+    hardware::play<<<1, 32, smem>>>(buffer_.data(), list.data(), static_cast<int>(accesses.size()), cycles.data());
+    check(cudaGetLastError());
+    const std::vector<std::uint16_t> took = cycles.download();
+    std::printf("%s,%d,", name.c_str(), smem_kib);
+    for (const Access& a : accesses) std::printf("%c%u ", kLetters[static_cast<int>(a.kind)], a.row);
+    std::printf(",");
+    for (std::size_t i = 0; i < took.size(); ++i) {
+      const bool write = accesses[i].kind == Kind::write;
+      if (!write && took[i] > kHit && took[i] < kMiss)
+        throw std::runtime_error(name + ": " + std::to_string(took[i]) + " cycles are neither a hit nor a miss");
+      std::printf("%c", write ? '-' : took[i] <= kHit ? 'h' : 'm');
+    }
+    std::printf("\n");
+  }
+
+ private:
+  DeviceArray<std::uint8_t> buffer_{kBytes};
+};
+
+using Random = std::mt19937;
+
+Accesses prefix(Random& random) {
+  Accesses list;
+  for (int i = 0; i < kPrefix; ++i) list.push_back({Kind::read, static_cast<std::uint32_t>(random() % kPrefixRows)});
+  return list;
+}
+
+/// `kinds` and rows at random after a prefix.
+Accesses at_random(const std::string& kinds, Random& random, const std::function<std::uint32_t()>& row) {
+  Accesses list = prefix(random);
+  for (int i = 0; i < kAccesses; ++i) {
+    const char kind = kinds[random() % kinds.size()];
+    list.push_back({static_cast<Kind>(std::find(kLetters, kLetters + 4, kind) - kLetters), row()});
+  }
+  return list;
+}
+
+void measure() {
+  const L1 l1;
+  Random random(1);
+  std::printf("sequence,smem_kib,accesses,held\n");
+  for (const unsigned rows : {43U, 50U, 60U, 64U})
+    l1.play("random" + std::to_string(rows), 228, at_random("r", random, [&] { return random() % rows; }));
+  // what each bit of a row's number does: 30 rows and those that differ from them in it
+  for (unsigned bit = 6; bit <= 16; ++bit)
+    l1.play("bit" + std::to_string(bit), 228,
+            at_random("r", random, [&] { return (random() % 30) | (random() % 2) << bit; }));
+  // kinds of accesses, of rows that are two to a set
+  for (const char* kinds : {"r", "d", "rd", "c", "rc", "rw"})
+    l1.play(std::string("kinds_") + kinds, 228,
+            at_random(kinds, random, [&] { return (random() % 30) | (random() % 2) << 14; }));
+  // rows of one set: what a bit changes of the set, bits of the first 64 rows change back
+  for (unsigned rows = 2; rows <= 8; ++rows) {
+    Accesses list;
+    for (unsigned i = 0; i < 2 * rows; ++i) {
+      std::uint32_t row = 0;
+      constexpr std::array<std::uint32_t, 3> same_set = {1U << 7 | 28, 1U << 11 | 14, 1U << 14 | 59};
+      for (unsigned bit = 0; bit < same_set.size(); ++bit)
+        if ((i % rows >> bit & 1) != 0) row ^= same_set[bit];
+      list.push_back({Kind::read, row});
+    }
+    l1.play("one_set" + std::to_string(rows), 164, list);
+  }
+  // how many rows L1 has room for, beside how much shared memory; of less two CTAs would fit an SM
+  for (const int smem_kib : {228, 196, 164, 132})
+    for (const unsigned more : {1U, 2U}) {
+      const unsigned rows = static_cast<unsigned>(256 - smem_kib) * 2 * (2 + more) / 2;
+      Accesses list;
+      for (int i = 0; i < 6000; ++i) list.push_back({Kind::read, static_cast<std::uint32_t>(random() % rows)});
+      l1.play("room" + std::to_string(rows), smem_kib, list);
+    }
+}
+
+}  // namespace
+}  // namespace attest::hardware
+
+int main() try {
+  attest::hardware::measure();
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "l1_rows: %s\n", error.what());
+  return 1;
+}

@@ -24,14 +24,16 @@ std::uint32_t row_at_random(std::uint64_t seed) {
   return static_cast<std::uint32_t>(mix(seed)) % (1U << set_bits.size());
 }
 
-std::vector<std::uint32_t> rows_of_frames(int warps, int rows_a_frame) {
-  // local_places (docs/results/h200-l2.md): frames within a stack limit of 1 KiB lie 1280 bytes a thread apart, 80 rows
-  // of a warp. Beyond it they are taken to follow each other.
-  constexpr int limit = 64, within_limit = 80;
-  const int apart = rows_a_frame > limit ? rows_a_frame : within_limit;
+Frames::Frames(int words, int warps)
+    : warps_(warps), rows_a_frame_((words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row) {
+  constexpr int limit = 64, between = 16;  // 32 threads' 1 KiB and 256 bytes, in rows
+  rows_apart_ = std::max(limit, rows_a_frame_) + between;
+}
+
+std::vector<std::uint32_t> Frames::rows() const {
   std::vector<std::uint32_t> rows;
-  for (int warp = 0; warp < warps; ++warp)
-    for (int i = 0; i < rows_a_frame; ++i) rows.push_back(static_cast<std::uint32_t>(warp * apart + i));
+  for (int warp = 0; warp < warps_; ++warp)
+    for (int i = 0; i < rows_a_frame_; ++i) rows.push_back(static_cast<std::uint32_t>(warp * rows_apart_ + i));
   return rows;
 }
 
@@ -114,12 +116,12 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   constexpr int distances = 8, turns = 6, settled = 3;
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
-  const int rows_a_frame = (words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row;
+  const Frames frames(words, ctas * warps);
   struct Event {
     int at, cta;
     std::size_t access;
   };
-  const std::vector<std::uint32_t> rows = rows_of_frames(ctas * warps, rows_a_frame);
+  const std::vector<std::uint32_t> rows = frames.rows();
   std::int64_t loads = 0, missing = 0;
   double waits = 0;
   for (int d = 0; d < distances; ++d) {
@@ -137,7 +139,7 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
       for (const Event& e : events)
         for (int warp = e.cta * warps; warp < (e.cta + 1) * warps; ++warp) {
           const SpillAccess& a = trace.accesses[e.access];
-          const int line = warp * rows_a_frame * L1Cache::lines_a_row + a.word;
+          const int line = frames.line(warp, a.word);
           if (a.kind == SpillAccess::Kind::store) {
             cache.store(line);
             continue;
@@ -172,42 +174,42 @@ std::optional<double> mean_distance(const SpillTrace& trace) {
   return sum / loads / trace.cycles;
 }
 
-double driven_out(int words, int warps, const PassingRows& others, int lines) {
-  constexpr int placements = 4, turns = 12, settled = 4;
-  const int rows_a_frame = (words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row,
-            bytes_a_row = L1Cache::lines_a_row * line_bytes;
-  if (words == 0 || others.ctas == 0) return 0;
+double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines) {
+  constexpr int placements = 4, turns = 12, settled = 4, bytes_a_row = L1Cache::lines_a_row * line_bytes;
+  const Frames frames(words, warps);
   std::int64_t used = 0, gone = 0;
   for (int placement = 0; placement < placements; ++placement) {
     std::uint64_t seed = static_cast<std::uint64_t>(placement) << 32;
-    std::vector<std::uint32_t> rows = rows_of_frames(warps, rows_a_frame);
+    std::vector<std::uint32_t> rows = frames.rows();
     std::vector<int> passing;  // lines, turn after turn
-    const std::size_t frames = rows.size();
+    const auto pass = [&](std::int64_t line, bool first) {
+      const auto row = static_cast<std::uint32_t>(line / L1Cache::lines_a_row);
+      if (first || rows.back() != row) rows.push_back(row);
+      passing.push_back(static_cast<int>((rows.size() - 1) * L1Cache::lines_a_row +
+                                         static_cast<std::size_t>(line % L1Cache::lines_a_row)));
+    };
     for (int turn = 0; turn < turns; ++turn)
-      for (int cta = 0; cta < others.ctas; ++cta) {
-        const auto first = static_cast<std::int64_t>(row_at_random(seed++)) * bytes_a_row;
-        for (int row = 0; row < others.rows; ++row) {
-          const std::int64_t from = first + row * others.stride_bytes, to = from + others.row_bytes;
-          for (std::int64_t line = from / line_bytes; line * line_bytes < to; ++line) {
-            const auto of = static_cast<std::uint32_t>(line / L1Cache::lines_a_row);
-            if (rows.size() == frames || rows.back() != of) rows.push_back(of);
-            passing.push_back(static_cast<int>((rows.size() - 1) * L1Cache::lines_a_row +
-                                               static_cast<std::size_t>(line % L1Cache::lines_a_row)));
+      for (const PassingRows& of : others)
+        for (int tile = 0; tile < of.tiles; ++tile) {
+          const std::int64_t begin = std::int64_t{row_at_random(seed++)} * bytes_a_row;
+          for (int row = 0; row < of.rows; ++row) {
+            const std::int64_t from = begin + row * of.stride_bytes, to = from + of.row_bytes;
+            for (std::int64_t line = from / line_bytes; line * line_bytes < to; ++line) pass(line, row == 0);
           }
         }
-      }
     L1Cache cache(lines, rows);
     const std::size_t a_turn = passing.size() / turns;
     for (int turn = 0; turn < turns; ++turn) {
-      for (int word = 0; word < words; ++word)
-        for (int warp = 0; warp < warps; ++warp) {
-          const bool held = cache.load(warp * rows_a_frame * L1Cache::lines_a_row + word, false);
-          if (turn >= settled) ++used, gone += held ? 0 : 1;
-        }
+      for (int use = 0; use < uses; ++use)
+        for (int word = 0; word < words; ++word)
+          for (int warp = 0; warp < warps; ++warp) {
+            const bool held = cache.load(frames.line(warp, word), false);
+            if (turn >= settled && use == 0) ++used, gone += held ? 0 : 1;
+          }
       for (std::size_t i = 0; i < a_turn; ++i) cache.load(passing[static_cast<std::size_t>(turn) * a_turn + i], false);
     }
   }
-  return static_cast<double>(gone) / static_cast<double>(used);
+  return used == 0 ? 0 : static_cast<double>(gone) / static_cast<double>(used);
 }
 
 double missing_part(int words, int warps, int ctas, int lines) {

@@ -1,10 +1,11 @@
 // An SM's L1 as local memory sees it: which of a kernel's spill loads find their word there.
 //
-// A word of a warp is a line of 128 bytes. What shared memory leaves of an SM's memory holds lines, in sets that take
-// lines at random and let go of one, at random too, of those that were not used since all of the set had been. A store
-// keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU), which takes no line
-// where it misses. The benchmark `local` has all of it (docs/results/h200-sm.md), the sets only in so far as a few
-// describe it better than one or 32.
+// A word of a warp is a line of 128 bytes. What shared memory leaves of an SM's memory holds lines, in four banks of
+// 128 sets of 4 ways. Where a bank holds more than it has room for, a hand that goes round its sets has the next one
+// let go of a line: of those that were not hit since they came, where there are any, the least recently used one. A
+// store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU), which takes no
+// line where it misses and is as none where it hits. All but the last is measured access by access
+// (docs/results/h200-l1.md). H200 and H100 do alike; other devices are taken to.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -58,8 +59,20 @@ class L1Cache {
   std::array<Bank, banks> banks_;
 };
 
-/// Of the frames of an SM's warps, one after the other.
-std::vector<std::uint32_t> rows_of_frames(int warps, int rows_a_frame);
+/// Where the words of an SM's warps lie: each word of a warp is a line, each warp's frame begins a row. Frames of up to
+/// 1 KiB a thread, the stack limit, lie 1280 bytes a thread apart (local_places, docs/results/h200-l2.md); larger ones
+/// are taken to have as much, 256 bytes, between them.
+class Frames {
+ public:
+  Frames(int words, int warps);
+  std::vector<std::uint32_t> rows() const;
+  int line(int warp, int word) const { return warp * rows_a_frame_ * L1Cache::lines_a_row + word; }
+  int lines() const { return line(warps_, 0); }
+
+ private:
+  int warps_, rows_a_frame_, rows_apart_;
+};
+
 /// The first row of what lies nobody knows where.
 std::uint32_t row_at_random(std::uint64_t seed);
 
@@ -101,15 +114,15 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
 /// How much of a turn lies between the store of a word and its loads, on average; none where no word of a turn is both.
 std::optional<double> mean_distance(const SpillTrace& trace);
 
-/// Rows of a tensor that each of some CTAs loads or stores through L1, all of them once.
+/// Rows of tiles that are loaded or stored through L1, all of them once.
 struct PassingRows {
-  int ctas = 0, rows = 0, row_bytes = 0;
+  int tiles = 0, rows = 0, row_bytes = 0;
   std::int64_t stride_bytes = 0;
 };
 
-/// The part of `words` of `warps` each, loaded again and again, that L1 has let go of when they are loaded again, where
-/// `others` pass in between.
-double driven_out(int words, int warps, const PassingRows& others, int lines);
+/// The part of `words` of `warps` each that L1 has let go of when they are loaded again, where they are loaded `uses`
+/// times and then `others` pass, again and again. Where tiles lie is not known.
+double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines);
 
 /// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not
 /// known: what does not fit, for what misses takes no place (0.1 more or less in the benchmark).

@@ -32,11 +32,18 @@ CopiedRow copied_row(const KernelPlan& plan, Operand x) {
   return {1 + (row_bytes - bytes) / double{LineSampler::line_bytes}, meetings * in_a_line};
 }
 
+/// A line that each of a CTA's warps reads in a call.
+struct Copy {
+  Operand x;
+  CopiedRow row;
+  int number, of_call;  // which of the call's lines
+};
+
 struct Turn {
   std::vector<Event> events;
   double cycles = 0;
-  int copies = 0, words = 0;          // lines that a warp copies; of its frame
-  double lines_a_row = 1, twice = 0;  // of what is copied; of the lines
+  std::vector<Copy> copies;
+  int words = 0;  // of a warp's frame
 };
 
 /// Calls take their time, which the trace leaves out, and spread their copies over it.
@@ -47,9 +54,11 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
     turn.events.push_back({at + turn.cycles, Event::Kind::call, 0});
     const CopiedRow row = copied_row(plan, x);
     const int lines = plan.copy_bytes(x) == 16 ? 0 : static_cast<int>(row.lines * plan.rows(x) / plan.num_warps);
-    turn.lines_a_row = row.lines, turn.twice = row.twice / row.lines;
-    for (int i = 1; i <= lines; ++i)
-      turn.events.push_back({at + turn.cycles + takes * i / (lines + 1), Event::Kind::copy, turn.copies++});
+    for (int i = 0; i < lines; ++i) {
+      turn.events.push_back(
+          {at + turn.cycles + takes * (i + 1) / (lines + 1), Event::Kind::copy, static_cast<int>(turn.copies.size())});
+      turn.copies.push_back({x, row, i, lines});
+    }
     turn.cycles += takes;
   };
   if (trace.accesses.empty())
@@ -72,22 +81,21 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
 /// An SM's L1 while its CTAs go through turns.
 class Sm {
  public:
-  Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, std::int64_t row_stride_bytes, int lines,
-     int ctas, bool together)
+  Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, const RowStrides& strides, int turns, int lines,
+     int ctas, bool together, int placement)
       : warps_(plan.num_warps),
         ctas_(ctas),
+        turns_in_all_(turns + ctas),
         together_(together),
         turn_(turn),
         trace_(trace),
-        passing_(std::max(1, 16 * lines)),
-        frame_((turn.words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row * L1Cache::lines_a_row),
-        first_argument_(ctas * warps_ * frame_),
-        cache_(lines, rows(row_stride_bytes)),
+        frames_(turn.words, ctas * plan.num_warps),
+        cache_(lines, rows(strides, placement)),
         arrives_(argument_lines, -HUGE_VAL) {}
 
   void call(double now) {
     for (std::size_t line = 0; line < argument_lines; ++line) {
-      const bool held = cache_.load(first_argument_ + static_cast<int>(line), false);
+      const bool held = cache_.load(frames_.lines() + static_cast<int>(line), false);
       if (!held && now >= arrives_[line]) arrives_[line] = now + l1_miss_cycles;
       ++asked_;
       waited_for_ += std::max(0.0, arrives_[line] - now) / l1_miss_cycles;
@@ -95,18 +103,16 @@ class Sm {
   }
   void copy(const Event& e, int turn) {
     for (int warp = 0; warp < warps_; ++warp) {
-      const int number = (turn * turn_.copies + e.index) * warps_ + warp;
-      const int line = copied_.at(static_cast<std::size_t>(together_ ? 0 : e.cta) * static_cast<std::size_t>(passing_) +
-                                  static_cast<std::size_t>(number % passing_));
+      const CopiedLine& line = copied_.at(place(together_ ? 0 : e.cta, turn, e.index, warp));
       ++copies_;
-      found_ += cache_.load(line, false) ? 1 : 0;
-      if (std::floor((number + 1) * turn_.twice) > std::floor(number * turn_.twice)) cache_.load(line, false);
+      found_ += cache_.load(line.line, false) ? 1 : 0;
+      if (line.twice) cache_.load(line.line, false);
     }
   }
   void spill(const Event& e) {
     const SpillAccess& a = trace_.accesses[static_cast<std::size_t>(e.index)];
     for (int warp = e.cta * warps_; warp < (e.cta + 1) * warps_; ++warp) {
-      const int line = warp * frame_ + a.word;
+      const int line = frames_.line(warp, a.word);
       if (a.kind == SpillAccess::Kind::store) {
         cache_.store(line);
         continue;
@@ -132,31 +138,46 @@ class Sm {
   }
 
  private:
-  /// Of frames, of arguments, and of what each head's copies pass through.
-  std::vector<std::uint32_t> rows(std::int64_t row_stride_bytes) {
-    std::vector<std::uint32_t> all = rows_of_frames(ctas_ * warps_, frame_ / L1Cache::lines_a_row);
-    all.push_back(row_at_random(0));
-    for (int head = 0; head < (together_ ? 1 : ctas_); ++head) {
-      const std::int64_t first =
-          std::int64_t{row_at_random(1 + static_cast<std::uint64_t>(head))} * L1Cache::lines_a_row;
-      for (int i = 0; i < passing_; ++i) {
-        const auto row = static_cast<std::int64_t>(i / turn_.lines_a_row);
-        const std::int64_t line = first + row * row_stride_bytes / LineSampler::line_bytes + i -
-                                  static_cast<std::int64_t>(std::ceil(static_cast<double>(row) * turn_.lines_a_row));
-        copied_.push_back(static_cast<int>(static_cast<std::int64_t>(all.size()) * L1Cache::lines_a_row +
-                                           line % L1Cache::lines_a_row));
-        all.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
-      }
-    }
+  struct CopiedLine {
+    int line;
+    bool twice;
+  };
+  std::size_t place(int head, int turn, int copy, int warp) const {
+    const auto at = [](int i) { return static_cast<std::size_t>(i); };
+    return ((at(head) * at(turns_in_all_) + at(turn)) * turn_.copies.size() + at(copy)) * at(warps_) + at(warp);
+  }
+  /// Of frames, of arguments, and of what each head's copies pass through, in the order of place().
+  std::vector<std::uint32_t> rows(const RowStrides& strides, int placement) {
+    std::vector<std::uint32_t> all = frames_.rows();
+    const auto anywhere = [placement](int object) {
+      return row_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(object));
+    };
+    all.push_back(anywhere(0));
+    for (int head = 0; head < (together_ ? 1 : ctas_); ++head)
+      for (int turn = 0; turn < turns_in_all_; ++turn)
+        for (const Copy& copy : turn_.copies)
+          for (int warp = 0; warp < warps_; ++warp) {
+            const bool key = copy.x == Operand::k;
+            const std::int64_t number = (std::int64_t{turn} * copy.of_call + copy.number) * warps_ + warp;
+            const auto row = static_cast<std::int64_t>(static_cast<double>(number) / copy.row.lines);
+            const double twice = copy.row.twice / copy.row.lines, n = static_cast<double>(number);
+            const std::int64_t line = std::int64_t{anywhere(2 * head + (key ? 1 : 2))} * L1Cache::lines_a_row +
+                                      row * (key ? strides.k : strides.v) / LineSampler::line_bytes + number -
+                                      static_cast<std::int64_t>(std::ceil(static_cast<double>(row) * copy.row.lines));
+            copied_.push_back({static_cast<int>(static_cast<std::int64_t>(all.size()) * L1Cache::lines_a_row +
+                                                line % L1Cache::lines_a_row),
+                               std::floor((n + 1) * twice) > std::floor(n * twice)});
+            all.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
+          }
     return all;
   }
 
-  int warps_, ctas_;
+  int warps_, ctas_, turns_in_all_;
   bool together_;
   const Turn& turn_;
   const SpillTrace& trace_;
-  int passing_, frame_, first_argument_;  // lines: of a head's copies, which come again; of a warp's words
-  std::vector<int> copied_;               // lines, head after head
+  Frames frames_;
+  std::vector<CopiedLine> copied_;
   L1Cache cache_;
   std::vector<double> arrives_;
   std::vector<std::vector<bool>> missed_;
@@ -165,7 +186,7 @@ class Sm {
 
 }  // namespace
 
-L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::int64_t row_stride_bytes,
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
                int ctas, bool together, bool in_step) {
   constexpr int distances = 4, turns = 10, settled = 4;
   const Turn turn = turn_of(plan, device, trace);
@@ -188,7 +209,7 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
         events.push_back({(at - std::floor(at)) * turn.cycles, static_cast<int>(at), e});
       }
     std::stable_sort(events.begin(), events.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
-    Sm sm(plan, turn, trace, row_stride_bytes, lines, ctas, together);
+    Sm sm(plan, turn, trace, strides, turns, lines, ctas, together, d);
     for (int t = 0; t < turns; ++t) {
       if (t == settled) sm.count_anew();
       sm.begin_turn();

@@ -4,6 +4,8 @@
 // what it spills there; and copies below 16 bytes pass through it, between two uses of either more lines than it has.
 // They find there what the SM's other CTA has brought where both walk one head together.
 #pragma once
+#include <cstdint>
+
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
 #include "l1_cache.h"
@@ -17,9 +19,14 @@ struct L1Turn {
   double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds
 };
 
+/// Bytes from a row of a head to its next one.
+struct RowStrides {
+  std::int64_t k = 0, v = 0;
+};
+
 /// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
 /// `ctas` share an SM, in step (keeps_in_step) or at any distance from each other; `together`: on one head's keys.
-L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::int64_t row_stride_bytes,
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
                int ctas, bool together, bool in_step);
 
 }  // namespace attest

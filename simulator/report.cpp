@@ -67,14 +67,21 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
 }
 
-/// What a key tile's synchronous copies bring through L1, of each CTA of an SM. Copies below 16 bytes are in l1_turn.h.
-PassingRows through_l1(const SimulationReport& r) {
-  const KernelPlan& plan = r.plan;
-  if (plan.copy_kind != CopyKind::synchronous) return {};
-  const int bytes = plan.valid_columns(Operand::k) * plan.bytes(Operand::k);
-  const TensorAddress k =
-      make_address(r.c.layout, plan.bytes(Operand::k), 0, 1, 1, r.c.problem.nheads_k, r.c.problem.headdim);
-  return {2 * r.ctas_per_sm, plan.tile_n, bytes, k.row_stride};  // and V's, which is taken for as wide
+std::int64_t row_stride(const SimulationReport& r, Operand x) {
+  const bool query = x == Operand::q || x == Operand::o;
+  const Problem& p = r.c.problem;
+  return make_address(r.c.layout, r.plan.bytes(x), 0, 1, 1, query ? p.nheads : p.nheads_k,
+                      x == Operand::q || x == Operand::k ? p.headdim : p.headdim_v)
+      .row_stride;
+}
+
+/// What a key tile's synchronous copies bring through L1, of all CTAs of an SM. Copies below 16 bytes are in l1_turn.h.
+std::vector<PassingRows> through_l1(const SimulationReport& r) {
+  if (r.plan.copy_kind != CopyKind::synchronous) return {};
+  const auto tiles = [&](Operand x) {
+    return PassingRows{r.ctas_per_sm, r.plan.tile_n, r.plan.valid_columns(x) * r.plan.bytes(x), row_stride(r, x)};
+  };
+  return {tiles(Operand::k), tiles(Operand::v)};
 }
 
 /// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
@@ -91,13 +98,13 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   const SpillWords& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
-  const TensorAddress keys =
-      make_address(r.c.layout, r.plan.bytes(Operand::k), 0, 1, 1, r.c.problem.nheads_k, r.c.problem.headdim);
   const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
   const auto missing = [&](int words, const SpillTrace& trace) {
     const bool known = !trace.accesses.empty();
     L1Turn turn;
-    if (calls) turn = l1_turn(r.plan, r.device, trace, keys.row_stride, r.ctas_per_sm, together, in_step);
+    if (calls)
+      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, r.ctas_per_sm,
+                     together, in_step);
     if (!known) turn.loads = missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines);
     if (!known || calls) return turn;
     const SpillMisses alone = spill_misses(trace, r.plan.num_warps, r.ctas_per_sm, lines);
@@ -109,7 +116,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
   const double driven =
-      driven_out(std::max(parked_masked, parked_whole), r.ctas_per_sm * r.plan.num_warps, through_l1(r), lines);
+      driven_out(std::max(parked_masked, parked_whole), r.ctas_per_sm * r.plan.num_warps, through_l1(r), 1, lines);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
@@ -125,17 +132,17 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
           of_whole.copies};
 }
 
-/// The part of a CTA's parked words that the O of its SM's others drives out of L1, each of which ends once in its
-/// life.
+/// How often each of a CTA's parked words is loaded anew because the O of its SM's others, each of which ends once in
+/// its life, has driven it out of L1.
 double driven_out_by_output(const SimulationReport& r, int words) {
+  constexpr int uses = 2;  // of a word at least, while none of them ends: what was driven out has been hit since
   const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
                                    static_cast<double>(r.ctas_per_sm)) -
                         1;
-  const int bytes = r.plan.num_splits > 1 ? 4 : r.plan.output_bytes();
-  const Problem& p = r.c.problem;
-  const TensorAddress o = make_address(r.c.layout, bytes, 0, 1, 1, p.nheads, p.headdim_v);
-  return others * driven_out(words, r.ctas_per_sm * r.plan.num_warps,
-                             {1, r.plan.tile_m, static_cast<int>(o.row_bytes), o.row_stride},
+  const bool partial = r.plan.num_splits > 1;  // rows of a head that follow each other
+  const int row_bytes = static_cast<int>(r.c.problem.headdim_v) * (partial ? 4 : r.plan.output_bytes());
+  const PassingRows o{1, r.plan.tile_m, row_bytes, partial ? row_bytes : row_stride(r, Operand::o)};
+  return others * driven_out(words, r.ctas_per_sm * r.plan.num_warps, {&o, 1}, uses,
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 

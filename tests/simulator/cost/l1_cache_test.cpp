@@ -90,10 +90,11 @@ TEST(L1Cache, MissesAsMeasured) {
 /// `copies` times after each word, as on the benchmark's first SM. Where the rows begin is not known.
 double gone_beside_rows(int copies, std::uint32_t row_bytes, int lines) {
   constexpr std::uint32_t other_bytes = 16 << 20, line_bytes = 128;
-  constexpr int words = 6, warps = 8, turns = 32, rows_a_frame = 1024 / L1Cache::lines_a_row, places = 8;
+  constexpr int words = 6, warps = 8, turns = 32, places = 8;
   int gone = 0;
   for (int place = 0; place < places; ++place) {
-    std::vector<std::uint32_t> rows = rows_of_frames(warps, rows_a_frame);
+    const Frames frames(words, warps);  // where its 4 KiB a thread lie is not known
+    std::vector<std::uint32_t> rows = frames.rows();
     const auto first_other = static_cast<int>(rows.size()) * L1Cache::lines_a_row;
     for (std::uint32_t row = 0; row < other_bytes / 512 + 1; ++row) rows.push_back(row_at_random(place) + row);
     L1Cache cache(lines, rows);
@@ -102,7 +103,7 @@ double gone_beside_rows(int copies, std::uint32_t row_bytes, int lines) {
     for (int turn = 0; turn < turns; ++turn)
       for (int word = 0; word < words; ++word)
         for (int warp = 0; warp < warps; ++warp) {
-          const bool held = cache.load(warp * rows_a_frame * L1Cache::lines_a_row + word, false);
+          const bool held = cache.load(frames.line(warp, word), false);
           gone += turn > 0 && !held ? 1 : 0;
           for (int copy = 0; copy < copies; ++copy) {
             std::uint32_t& at = copied[static_cast<std::size_t>(warp)];
@@ -136,16 +137,20 @@ TEST(L1Cache, WhatPassesDrivesLinesOut) {
 }
 
 TEST(L1Cache, WhatPassesBetweenTwoUsesDrivesOutMoreTheMoreItIs) {
-  EXPECT_EQ(driven_out(6, 8, {}, 480), 0);
-  EXPECT_EQ(driven_out(0, 8, {2, 64, 256, 4096}, 480), 0);
-  EXPECT_EQ(driven_out(6, 8, {2, 1024, 256, 4096}, 480), 1);
+  const auto gone = [](int words, int rows, int lines) {
+    const PassingRows of{2, rows, 256, 4096};
+    return driven_out(words, 8, {&of, 1}, 1, lines);
+  };
+  EXPECT_EQ(driven_out(6, 8, {}, 1, 480), 0);
+  EXPECT_EQ(gone(0, 64, 480), 0);
+  EXPECT_EQ(gone(6, 1024, 480), 1);
   double before = 0;
   for (const int rows : {16, 64, 256}) {
-    const double gone = driven_out(6, 8, {2, rows, 256, 4096}, 480);
-    EXPECT_GT(gone, before);
-    before = gone;
+    const double now = gone(6, rows, 480);
+    EXPECT_GT(now, before);
+    before = now;
   }
-  EXPECT_LT(driven_out(6, 8, {2, 64, 256, 4096}, 992), driven_out(6, 8, {2, 64, 256, 4096}, 480));
+  EXPECT_LT(gone(6, 64, 992), gone(6, 64, 480));
 }
 
 // An order that is not known: registers that the compiler spills in three orders.

@@ -32,11 +32,11 @@ constexpr const char *its_lines = "where L1's lines lie, and what a last use lea
                      *narrow = "words beside narrow copies miss oftener by the model than is counted (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
-    {"window", "sm_read_bytes", 0.13, 0.39, "64 heads: O drives out more of the words"},
-    {"forced conflicts", "sm_read_bytes", 0.1, 0.26, "512 keys: O drives out fewer of the words"},
-    {"headdim", "sm_read_bytes", 0.63, 5.5, narrow},
-    {"layout", "sm_read_bytes", 0.88, 1.8, narrow},
-    {"scores", "sm_read_bytes", 0.08, 0.25, "ALiBi, whose key tiles store 17 words: not looked into"},
+    {"window", "sm_read_bytes", 0.17, 0.6, "64 heads: O drives out more of the words"},
+    {"forced conflicts", "sm_read_bytes", 0.1, 0.28, "512 keys: O drives out fewer of the words"},
+    {"headdim", "sm_read_bytes", 0.57, 4.9, narrow},
+    {"layout", "sm_read_bytes", 1.1, 2.1, narrow},
+    {"scores", "sm_read_bytes", 0.083, 0.25, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.67, 1.7, "of 64 heads copies drive out fewer of the words"},
     {"forced spill", "sm_read_bytes", 1.2, 3.2, its_lines},
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72, whose rows share sectors: not looked into"},

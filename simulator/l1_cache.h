@@ -39,7 +39,7 @@ class L1Cache {
   static constexpr int lines_a_miss = 5;  // that go where a line comes while its bank holds one too many
   struct Held {
     std::int64_t at = -1;  // of its last use; -1: not held
-    bool used = false;     // since it came, and not for the last time
+    bool used = false;     // was hit since it came
   };
   struct Place {
     std::size_t set = 0, bank = 0;  // the bank of a row's first line; the others lie beside it

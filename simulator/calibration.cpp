@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "attest/problem/error.h"
+#include "attest/simulator/l2_cache.h"
 
 namespace attest {
 
@@ -22,6 +24,27 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
     if (device.kind != DeviceKind::gpu || device.compute_capability == 0) continue;
     if (best.name.empty() || distance(device) < distance(best)) best = device;
   }
+  return best;
+}
+
+std::int64_t ways_of(const std::vector<CyclicWalk>& walks) {
+  const auto missed = [](std::int64_t ways, double filled) {
+    const double mean = filled * static_cast<double>(ways);
+    double all = 1, others = std::exp(-mean);  // P(as many others)
+    for (std::int64_t n = 0; n < ways; ++n) {
+      all -= others;
+      others *= mean / static_cast<double>(n + 1);
+    }
+    return all;
+  };
+  const auto off = [&](std::int64_t ways) {
+    double sum = 0;
+    for (const CyclicWalk& walk : walks) sum += std::pow(walk.missed - missed(ways, walk.filled), 2);
+    return sum;
+  };
+  std::int64_t best = 1;
+  for (std::int64_t ways = 2; ways <= L2Cache::max_ways; ways *= 2)
+    if (off(ways) < off(best)) best = ways;
   return best;
 }
 

@@ -6,17 +6,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <type_traits>
 
 #include "attest/counters/counter_reader.h"
 #include "attest/gpu/cuda_error.h"
 #include "attest/gpu/device.h"
+#include "attest/hardware/l2.h"
 #include "attest/hardware/launches.h"
 #include "attest/hardware/memory.h"
 #include "attest/hardware/pipes.h"
 #include "attest/hardware/placement.h"
 #include "attest/problem/error.h"
+#include "attest/simulator/calibration.h"
 
 namespace attest::tools {
 namespace {
@@ -32,18 +35,26 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
-/// Launches that wait, by the profiler's clock.
-class WaitingLaunches : public CountedWork {
+/// Launches that a profiler counts, which begins with what they leave.
+class Launches : public CountedWork {
  public:
-  explicit WaitingLaunches(std::vector<hardware::WaitingLaunch> launches) : launches_(std::move(launches)) {}
+  using Launch = std::function<void(cudaStream_t)>;
+  explicit Launches(std::vector<Launch> launches) : launches_(std::move(launches)) {}
   void launch() override {
-    for (const hardware::WaitingLaunch& l : launches_) hardware::launch(l, stream_.get());
+    for (const Launch& l : launches_) l(stream_.get());
   }
-  void wait() override { cuda_check(cudaStreamSynchronize(stream_.get()), "a launch that waits"); }
-  void empty_l2() override { wait(); }  // it does not matter here
+  void wait() override { cuda_check(cudaStreamSynchronize(stream_.get()), "a launch that is counted"); }
+  void empty_l2() override { wait(); }
+
+  /// A counter of each.
+  std::vector<double> count(const char* counter) {
+    std::vector<double> values;
+    for (const LaunchCounters& l : CounterReader({counter}).read(*this, true)) values.push_back(l.values.at(counter));
+    return values;
+  }
 
  private:
-  std::vector<hardware::WaitingLaunch> launches_;
+  std::vector<Launch> launches_;
   Stream stream_;
 };
 
@@ -55,13 +66,17 @@ class Calibrator {
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
     step("shared memory, L2, DRAM", [this] { measure_memory(); });
+    step("L2's partitions and ways", [this] { measure_l2(); });
     step("pipes", [this] { measure_rates(); });
     step("launches", [this] { measure_launches(limits_of_cta()); });
     if (is_hopper_) {
       step("wgmma", [this] { measure_products(); });
       step("GPCs", [this] { measure_places(); });
+      step("code", [this] { measure_code(); });
     } else {
-      result_.missing.emplace_back("wgmma, gpc_sides: these micro-benchmarks are written for compute capability 9.0");
+      result_.missing.emplace_back(
+          "wgmma, gpc_sides, code_cache_bytes, code_bytes_per_clock: these micro-benchmarks are written for compute "
+          "capability 9.0");
     }
     return std::move(result_);
   }
@@ -123,9 +138,74 @@ class Calibrator {
              "a chain of loads, the second walk over 4 MiB");
     measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(), "a chain of loads over 2 GiB");
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(), "all SMs read 8 MiB again and again");
+    measured(&DeviceSpec::l2_write_bytes_per_second, hardware::l2_write_bytes_per_second(),
+             "all SMs write 8 MiB again and again");
     measured(&DeviceSpec::dram_bytes_per_second, hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
     measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
     measured(&DeviceSpec::dram_read_efficiency, 1, "dram_bytes_per_second is what was read");
+  }
+
+  /// What a walk that begins again finds, by what DRAM reads; and what of a write is not yet in DRAM.
+  void measure_l2() {
+    using hardware::L2Buffer;
+    const std::int64_t l2_bytes = result_.device.l2_bytes,
+                       sixteenth = l2_bytes / 16 / hardware::kPageBytes * hardware::kPageBytes;
+    const L2Buffer buffer(8 * l2_bytes);
+    std::vector<Launches::Launch> walks;
+    for (const auto pages : {L2Buffer::Pages::contiguous, L2Buffer::Pages::scattered})
+      for (int sixteenths = 4; sixteenths < 16; ++sixteenths)
+        for (int walk = 0; walk < 2; ++walk)
+          walks.emplace_back([&buffer, pages, bytes = sixteenths * sixteenth](cudaStream_t stream) {
+            buffer.read(bytes, pages, stream);
+          });
+    const std::vector<double> read = Launches(walks).count("dram__bytes_read.sum");
+    const auto missed = [&](L2Buffer::Pages pages, int sixteenths) {  // by the second walk
+      const int row = (pages == L2Buffer::Pages::scattered ? 12 : 0) + sixteenths - 4;
+      return read.at(static_cast<std::size_t>(2 * row + 1)) / static_cast<double>(sixteenths * sixteenth);
+    };
+    int kept = 4;
+    while (kept < 15 && missed(L2Buffer::Pages::contiguous, kept + 1) < 0.25) ++kept;
+    const double partitions = std::max(std::round(16.0 / kept), 1.0);
+    measured(&DeviceSpec::l2_partitions, partitions,
+             fmt::format("all SMs read {}/16 of L2 again without DRAM and no more", kept));
+    std::vector<CyclicWalk> scattered;
+    for (int sixteenths = 4; sixteenths < 16; ++sixteenths)
+      if (const double filled = sixteenths * partitions / 16; filled < 1)
+        scattered.push_back({filled, missed(L2Buffer::Pages::scattered, sixteenths)});
+    const std::int64_t ways = ways_of(scattered);
+    measured(&DeviceSpec::l2_ways, static_cast<double>(ways),
+             "what scattered pages that would fit miss when read again");
+
+    const std::vector<double> written =
+        Launches({[&](cudaStream_t stream) { buffer.read_once(2 * l2_bytes, 3 * l2_bytes, stream); },
+                  [&](cudaStream_t stream) { buffer.write_once(0, l2_bytes, stream); },
+                  [&](cudaStream_t stream) { buffer.read_once(5 * l2_bytes, 3 * l2_bytes, stream); }})
+            .count("dram__bytes_write.sum");
+    // what others wrote before is in neither: it makes the first too small and the second too large
+    const double dirty = (static_cast<double>(l2_bytes) - written.at(1) + written.at(2)) / 2;
+    // the next access of a set that has one more cleans a line of it, so they stand between the ways and one more
+    const double dirty_ways = std::floor(static_cast<double>(ways) * dirty / static_cast<double>(l2_bytes));
+    measured(&DeviceSpec::l2_dirty_ways, std::clamp(dirty_ways, 1.0, static_cast<double>(ways)),
+             fmt::format("of as much as L2 holds {:.1f} MiB are written later", dirty / (1 << 20)));
+  }
+
+  void measure_code() {
+    constexpr double instruction_bytes = 16;
+    double shortest = 0, cache_bytes = 0;
+    for (const hardware::FetchRate& r : hardware::measure_fetch()) {
+      if (r.skips || r.warps_a_scheduler != 1) continue;
+      if (shortest == 0) shortest = r.cycles;
+      if (r.cycles < 1.1 * shortest) cache_bytes = std::max(cache_bytes, r.instructions * instruction_bytes);
+    }
+    measured(&DeviceSpec::code_cache_bytes, cache_bytes, "the longest loop that is fetched as fast as short ones");
+    std::vector<double> rates;
+    for (const hardware::WalkedCode& r : hardware::measure_walked_code()) {
+      const double bytes = r.instructions * instruction_bytes, kept = cache_bytes / 2;  // of two CTAs each
+      if (r.sms > 1 && r.apart && r.turns == 0 && bytes >= 2 * cache_bytes)
+        rates.push_back(2 * (instruction_bytes - kept / r.instructions) / r.cycles);
+    }
+    measured(&DeviceSpec::code_bytes_per_clock, median(rates),
+             "an SM's share where two CTAs on each walk longer code, apart");
   }
 
   void measure_rates() {
@@ -187,10 +267,11 @@ class Calibrator {
     measured(&DeviceSpec::launch_overhead_seconds, hardware::seconds_between_launches(),
              "from a kernel's end to the next one's start");
     const std::vector<hardware::WaitingLaunch> launches = hardware::waiting_launches(smem_bytes_per_cta, is_hopper_);
-    constexpr const char* clock = "sm__cycles_elapsed.max";
-    WaitingLaunches work(launches);
-    const std::vector<LaunchCounters> counted = CounterReader({clock}).read(work, true);
-    const auto cycles_of = [&](std::size_t i) { return counted.at(i).values.at(clock); };
+    std::vector<Launches::Launch> work;
+    for (const hardware::WaitingLaunch& l : launches)
+      work.emplace_back([&l](cudaStream_t stream) { hardware::launch(l, stream); });
+    const std::vector<double> counted = Launches(work).count("sm__cycles_elapsed.max");
+    const auto cycles_of = [&](std::size_t i) { return counted.at(i); };
     const auto ctas_of_wave = [&](std::size_t i) {
       return static_cast<double>(launches[i].ctas_an_sm * result_.device.num_sms);
     };

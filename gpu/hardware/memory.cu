@@ -65,6 +65,14 @@ __global__ void __launch_bounds__(kThreads)
   if (mixed == 1) *sink = mixed;  // the data are zeros
 }
 
+/// All of `bytes` by every round, dealt out to the CTAs, each of which has another stretch in the next one.
+__global__ void __launch_bounds__(kThreads) probe_write(uint4* data, std::int64_t bytes, int rounds) {
+  for (int round = 0; round < rounds; ++round)
+    for (std::int64_t i = (blockIdx.x + round * 17) % gridDim.x * static_cast<std::int64_t>(kThreads) + threadIdx.x;
+         i < bytes / 16; i += static_cast<std::int64_t>(gridDim.x) * kThreads)
+      data[i] = uint4{0, 0, 0, 0};
+}
+
 __global__ void __launch_bounds__(1024) probe_smem_rate(long long* cycles, unsigned* sink) {
   extern __shared__ uint4 shared[];
   shared[threadIdx.x] = uint4{0, 0, 0, 0};
@@ -98,19 +106,19 @@ double latency_of(std::int64_t bytes, bool twice) {
   return static_cast<double>(cycles.download()[0]) / steps;
 }
 
-template <Reads reads>
-double read_rate(std::int64_t bytes, int rounds) {
+/// Bytes a second of `launch(data, CTAs)`, which moves `bytes` of the data `rounds` times.
+template <class Launch>
+double rate_of(std::int64_t bytes, int rounds, Launch launch) {
   int sms = 0;
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
   const DeviceArray<uint4> data(static_cast<std::size_t>(bytes / 16));
-  const DeviceArray<unsigned> sink(1);
   cudaEvent_t began{}, ended{};
   check(cudaEventCreate(&began));
   check(cudaEventCreate(&ended));
   std::vector<float> times;
   for (int i = 0; i < 5; ++i) {
     check(cudaEventRecord(began));
-    probe_read<reads><<<kCtasAnSm * sms, kThreads>>>(data.data(), bytes, rounds, sink.data());
+    launch(data.data(), kCtasAnSm * sms);
     check(cudaGetLastError());
     check(cudaEventRecord(ended));
     check(cudaEventSynchronize(ended));
@@ -120,6 +128,14 @@ double read_rate(std::int64_t bytes, int rounds) {
   check(cudaEventDestroy(ended));
   std::sort(times.begin(), times.end());
   return static_cast<double>(bytes) * rounds / (1e-3 * times[2]);
+}
+
+template <Reads reads>
+double read_rate(std::int64_t bytes, int rounds) {
+  const DeviceArray<unsigned> sink(1);
+  return rate_of(bytes, rounds, [&](const uint4* data, int ctas) {
+    probe_read<reads><<<ctas, kThreads>>>(data, bytes, rounds, sink.data());
+  });
 }
 
 }  // namespace
@@ -139,6 +155,11 @@ double l2_bytes_per_second() {
 }
 double dram_bytes_per_second() {
   return std::max(read_rate<Reads::apart>(2048 * kMiB, 1), read_rate<Reads::near>(2048 * kMiB, 1));
+}
+double l2_write_bytes_per_second() {
+  constexpr std::int64_t bytes = 8 * kMiB;
+  constexpr int rounds = 400;
+  return rate_of(bytes, rounds, [&](uint4* data, int ctas) { probe_write<<<ctas, kThreads>>>(data, bytes, rounds); });
 }
 
 double smem_bytes_per_clock() {

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
+#include "attest/problem/splitmix64.h"
+#include "attest/simulator/l2_cache.h"
 
 namespace attest {
 namespace {
@@ -73,6 +75,28 @@ TEST(Calibration, EstimatesFitWhatWasMeasured) {
     EXPECT_EQ(device.gpc_clocks, std::vector<double>(3, 1));
     EXPECT_TRUE(device.origin("l2_slices_per_partition").estimated);
     EXPECT_GE(device.l2_slices_per_partition, 8);
+  }
+}
+
+// The simulator's cache, whose ways are known, goes through what calibrate has the GPU do.
+TEST(Calibration, WaysAreThoseOfTheCacheThatWasRead) {
+  constexpr int sets = 2048;
+  for (const int ways : {4, 8, 16, 32}) {
+    std::vector<CyclicWalk> walks;
+    for (const double filled : {0.5, 0.75, 0.9}) {
+      L2Cache cache(1, sets, ways, ways);
+      const auto lines = static_cast<std::uint32_t>(filled * sets * ways);
+      std::int64_t missed = 0;
+      for (int walk = 0; walk < 2; ++walk) {
+        missed = 0;
+        for (std::uint32_t line = 0; line < lines; ++line)
+          missed +=
+              cache.read({.tag = line, .set = static_cast<std::uint16_t>(mix(line) % sets), .home = 0, .sectors = 15},
+                         0) == L2Cache::Outcome::miss;
+      }
+      walks.push_back({filled, static_cast<double>(missed) / lines});
+    }
+    EXPECT_EQ(ways_of(walks), ways);
   }
 }
 

@@ -33,7 +33,9 @@ constexpr Beyond beyond[] = {
     {"scores", "dram_write_bytes", 16.6, 25.6, "as on an H200, 12.0 there"},
 };
 
-TEST(Panel, AnH100ThatTheModelsHadNotSeen) { expect_goals(counted_panel("h100_panel.csv", "h100"), beyond); }
+TEST(Panel, AnH100ThatTheModelsHadNotSeen) {
+  expect_goals(counted_panel("h100_panel.csv", load_device("h100")), beyond);
+}
 
 }  // namespace
 }  // namespace attest

@@ -36,7 +36,7 @@ const Beyond* beyond_of(std::span<const Beyond> beyond, std::string_view mechani
 
 }  // namespace
 
-CountedPanel counted_panel(const std::string& file, const char* device) {
+CountedPanel counted_panel(const std::string& file, const DeviceSpec& device) {
   const std::string path = ATTEST_MEASURED "/" + file;
   CountedPanel panel{measured_from_csv(read_file("panel", path, 8 << 20), path).calls, {}};
   const std::vector<MeasuredCall> made = measurement_panel();
@@ -46,8 +46,7 @@ CountedPanel counted_panel(const std::string& file, const char* device) {
     EXPECT_EQ(panel.calls[i].kernel, made[i].kernel);
     EXPECT_EQ(panel.calls[i].c, made[i].c) << command_line(made[i].c);
   }
-  const DeviceSpec spec = load_device(device);
-  for (const MeasuredCall& call : panel.calls) panel.compared.push_back(compare(call, spec, nullptr));
+  for (const MeasuredCall& call : panel.calls) panel.compared.push_back(compare(call, device, nullptr));
   return panel;
 }
 

@@ -17,7 +17,7 @@ struct CountedPanel {
 
 /// Of a file in simulator/measured, whose calls it expects to be those that `measure --panel` makes, beside the models
 /// of a device.
-CountedPanel counted_panel(const std::string& file, const char* device);
+CountedPanel counted_panel(const std::string& file, const DeviceSpec& device);
 
 /// A mechanism that does not keep a goal, and what bounds it instead, in per cent: what was reached, rounded up.
 struct Beyond {

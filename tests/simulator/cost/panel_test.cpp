@@ -24,7 +24,7 @@ namespace attest {
 namespace {
 
 const CountedPanel& panel() {
-  static const CountedPanel counted = counted_panel("h200_panel.csv", "h200");
+  static const CountedPanel counted = counted_panel("h200_panel.csv", load_device("h200"));
   return counted;
 }
 

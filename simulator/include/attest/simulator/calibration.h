@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
+#include <vector>
 
 #include "attest/simulator/device.h"
 
@@ -19,5 +20,13 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
 /// divides the sets. Throws InvalidInput naming the field for a value that no device can have.
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,
                              const DeviceSpec& nearest);
+
+/// Ways of a set-associative cache with LRU, a power of two up to 32, of which `walks` were read in turns: lines that
+/// lie in random sets and fill so much of the cache, and the share of them that missed. A line misses where the others
+/// of its set, Poisson distributed, are as many as ways.
+struct CyclicWalk {
+  double filled = 0, missed = 0;
+};
+std::int64_t ways_of(const std::vector<CyclicWalk>& walks);
 
 }  // namespace attest

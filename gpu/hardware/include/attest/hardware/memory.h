@@ -16,6 +16,8 @@ double dram_latency_cycles();
 /// Bytes a second that all SMs together read, 16 bytes a lane past L1: of 8 MiB again and again, and of 2 GiB once.
 double l2_bytes_per_second();
 double dram_bytes_per_second();
+/// Likewise that they write: the same 8 MiB again and again.
+double l2_write_bytes_per_second();
 /// Bytes a clock that an SM reads from shared memory, 16 a lane without conflicts.
 double smem_bytes_per_clock();
 

@@ -29,7 +29,8 @@ struct Field {
 constexpr std::int64_t most_sets = 1 << 20;  // each is kept track of: 68 times an H200's
 
 // Limits are what the models can take, not what is plausible: zero bandwidth divides, 33 ways do not fit a set,
-// an L1 of 1 GiB is followed line by line for minutes.
+// an L1 of 1 GiB is followed line by line for minutes, and of more than 64 warps an SM, each a CTA at least, the
+// network that they wait in (queueing_network.h) has too many states.
 constexpr Field fields[] = {
     {"compute_capability", &DeviceSpec::compute_capability, 0, 999},
     {"num_sms", &DeviceSpec::num_sms, 1, 4096},
@@ -41,8 +42,8 @@ constexpr Field fields[] = {
     {"registers_per_sm", &DeviceSpec::registers_per_sm, 1024, 1 << 24},
     {"registers_per_thread_max", &DeviceSpec::registers_per_thread_max, 16, 4096},
     {"register_allocation_unit", &DeviceSpec::register_allocation_unit, 1, 65536},
-    {"max_warps_per_sm", &DeviceSpec::max_warps_per_sm, 1, 1024},
-    {"max_ctas_per_sm", &DeviceSpec::max_ctas_per_sm, 1, 1024},
+    {"max_warps_per_sm", &DeviceSpec::max_warps_per_sm, 1, 64},
+    {"max_ctas_per_sm", &DeviceSpec::max_ctas_per_sm, 1, 64},
     {"smem_bytes_per_sm", &DeviceSpec::smem_bytes_per_sm, 1024, 1 << 26},
     {"smem_bytes_per_cta_max", &DeviceSpec::smem_bytes_per_cta_max, 1024, 1 << 26},
     {"smem_reserved_bytes_per_cta", &DeviceSpec::smem_reserved_bytes_per_cta, 0, 65536},

@@ -45,6 +45,15 @@ void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   if (const auto fault = plan_fault(plan, c, device)) throw InvalidInput(fault->field, fault->value, fault->limit);
 }
 
+/// Each CTA that the device holds at a time is followed, through two waves at least: so many take seconds.
+void check_resident(int ctas_per_sm, const DeviceSpec& device) {
+  constexpr std::int64_t most_resident = 16384;
+  if (const std::int64_t resident = device.num_sms * ctas_per_sm; resident > most_resident)
+    throw InvalidInput("num_sms", fmt::format("{}", device.num_sms),
+                       fmt::format("with {} CTAs of this plan an SM makes {} CTAs at a time, must not exceed {}",
+                                   ctas_per_sm, resident, most_resident));
+}
+
 /// The plan with spill as the register estimate has it, for the models that only know plans.
 KernelPlan with_spill(KernelPlan plan, const RegisterEstimate& registers) {
   if (registers.known) return plan;
@@ -195,6 +204,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.spill_bytes_per_thread = 4 * r.registers.spill_words;
   r.parked_bytes_per_thread = 4 * r.registers.parked_words;
   r.ctas_per_sm = r.occupancy.ctas_per_sm;
+  check_resident(r.ctas_per_sm, device);
   r.smem_bytes_per_cta = static_cast<int>(plan.smem_bytes() + device.smem_reserved_bytes_per_cta);
 
   const KernelPlan spilling = with_spill(plan, r.registers);

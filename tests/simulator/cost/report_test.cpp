@@ -232,6 +232,23 @@ TEST(Report, RefusesWhatDoesNotFit) {
   EXPECT_THROW(simulate(c, plan, device), InvalidInput);
 }
 
+// Followed for minutes otherwise: 4096 SMs with 16 CTAs of four warps are 65536.
+TEST(Report, RefusesMoreCtasAtATimeThanItFollows) {
+  const Case c = llama();
+  DeviceSpec device = load_device("h100");
+  device.num_sms = 4096;
+  device.registers_per_sm = 1 << 24, device.smem_bytes_per_sm = 1 << 26;
+  try {
+    simulate(c, plan_named("attest", c, device), device);
+    ADD_FAILURE() << "predicted";
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "num_sms: 4096 with 16 CTAs of this plan an SM makes 65536 CTAs at a time, must not exceed 16384");
+  }
+  device.max_ctas_per_sm = 4;
+  EXPECT_EQ(simulate(c, plan_named("attest", c, device), device).ctas_per_sm, 4);
+}
+
 TEST(Report, AskingTwiceGivesTheSame) {
   const DeviceSpec device = load_device("rtx4090");
   const KernelPlan plan = plan_named("fa2", llama(), device);

@@ -147,7 +147,11 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
                   fmt::format("must not exceed l2_ways = {}", d.l2_ways));
   if (d.l2_bytes > d.dram_bytes)
     reader.refuse("l2_bytes", std::to_string(d.l2_bytes), fmt::format("must not exceed dram_bytes = {}", d.dram_bytes));
-  const std::int64_t sets = d.l2_bytes / (d.l2_partitions * d.l2_ways * 128);
+  const std::int64_t set_bytes = d.l2_partitions * d.l2_ways * 128, sets = d.l2_bytes / set_bytes;
+  if (d.l2_bytes % set_bytes != 0)
+    reader.refuse("l2_bytes", std::to_string(d.l2_bytes),
+                  fmt::format("must be a multiple of {}, a set of l2_ways = {} in each of l2_partitions = {}",
+                              set_bytes, d.l2_ways, d.l2_partitions));
   if (sets > most_sets)
     reader.refuse(
         "l2_bytes", std::to_string(d.l2_bytes),

@@ -171,6 +171,7 @@ TEST(Device, ImpossibleTogether) {
   Json huge = Json::parse(with(gpu, "dram_bytes", std::int64_t{1} << 41));
   huge["fields"]["l2_slices_per_partition"]["value"] = 64;
   expect_refused(with(huge, "l2_bytes", std::int64_t{1} << 40), "l2_bytes", "1099511627776", "1048576");
+  expect_refused(with(gpu, "l2_bytes", 52428800 + 2048), "l2_bytes", "52430848", "must be a multiple of 4096");
   expect_refused(with(gpu, "max_ctas_per_sm", 1024), "max_ctas_per_sm.value", "1024", "1 to 64");
   expect_refused(with(gpu, "max_warps_per_sm", 65), "max_warps_per_sm.value", "65", "1 to 64");
   expect_refused(with(gpu, "num_sms", 7), "gpc_sides", "8 GPCs", "num_sms = 7");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "address.h"
@@ -155,6 +157,16 @@ double driven_out_by_output(const SimulationReport& r, int words) {
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 
+void check_ablation(std::string_view name, const Case& c) {
+  const auto is_named = [&](const NamedPlan& named) { return named.name == name; };
+  if (std::none_of(std::begin(ablation_plans), std::end(ablation_plans), is_named)) return;
+  const auto fault = ablation_fault(c);
+  if (!fault) return;
+  const auto value = to_json(c).at(std::string(fault->field));
+  throw InvalidInput(fault->field, value.is_string() ? fmt::format("'{}'", value.get<std::string>()) : value.dump(),
+                     fmt::format("{}, and --plan {} takes nothing else", fault->limit, name));
+}
+
 }  // namespace
 
 std::optional<std::string> unpredicted(const Case& c) {
@@ -165,6 +177,7 @@ std::optional<std::string> unpredicted(const Case& c) {
 
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
   validate(c);
+  check_ablation(name, c);
   const auto smem_bytes = static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u));
   for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
     for (const NamedPlan& named : plans)

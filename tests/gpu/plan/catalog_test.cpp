@@ -80,6 +80,7 @@ TEST(Catalog, WhatHasNoAblationIsRefused) {
   for (const NamedPlan& named : ablation_plans) {
     for (const Case& c : {narrow, fp32, capped, paged(), unaligned()}) {
       EXPECT_FALSE(has_ablations(c));
+      EXPECT_TRUE(ablation_fault(c));
       try {
         named.make(c, smem_bytes);
         ADD_FAILURE() << named.name << " is predicted";
@@ -89,6 +90,40 @@ TEST(Catalog, WhatHasNoAblationIsRefused) {
       }
     }
   }
+}
+
+// The field that is named is at fault: the case has an ablation again once it, and it alone, is as in a plain one.
+TEST(Catalog, TheFieldThatKeepsACaseFromItsAblationIsNamed) {
+  EXPECT_FALSE(ablation_fault(plain()));
+  const auto field = [](auto&& change) {
+    Case c = plain();
+    change(c);
+    EXPECT_FALSE(has_ablations(c));
+    const auto fault = ablation_fault(c);
+    return fault ? fault->field : "none";
+  };
+  EXPECT_EQ(field([](Case& c) { c.problem.dtype = Dtype::fp32; }), "dtype");
+  EXPECT_EQ(field([](Case& c) { c.problem.headdim = c.problem.headdim_v = 96; }), "headdim");
+  EXPECT_EQ(field([](Case& c) { c.problem.headdim = 136; }), "headdim");
+  EXPECT_EQ(field([](Case& c) { c.problem.headdim = 100; }), "headdim");
+  EXPECT_EQ(field([](Case& c) { c.problem.headdim_v = 136; }), "headdim_v");
+  EXPECT_EQ(field([](Case& c) { c.problem.headdim_v = 100; }), "headdim_v");
+  EXPECT_EQ(field([](Case& c) { c.problem.seqlen_q = 16; }), "seqlen_q");
+  EXPECT_EQ(field([](Case& c) { c.problem.nheads = 16, c.problem.seqlen_q = 15; }), "seqlen_q");
+  EXPECT_EQ(field([](Case& c) { c.problem.softcap = 30; }), "softcap");
+  EXPECT_EQ(field([](Case& c) { c.problem.alibi = true; }), "alibi");
+  EXPECT_EQ(field([](Case& c) { c.problem.bias = Bias::hqk; }), "bias");
+  EXPECT_EQ(field([](Case& c) { c.problem.softmax_scale = -1; }), "softmax_scale");
+  EXPECT_EQ(field([](Case& c) { c.problem.prefix = 5; }), "prefix");
+  EXPECT_EQ(field([](Case& c) { c.problem.documents = {256, 256}; }), "documents");
+  EXPECT_EQ(field([](Case& c) { c.layout.page_size = 64; }), "page_size");
+  EXPECT_EQ(field([](Case& c) { c.layout.base_offset = 1; }), "base_offset");
+  EXPECT_EQ(field([](Case& c) { c.layout.row_gap = 4; }), "layout");
+  EXPECT_EQ(field([](Case& c) { c.layout.row_gap = (std::int64_t{1} << 23) - 128; }), "layout");
+  Case least = plain();
+  least.problem.seqlen_q = 17, least.problem.headdim = 104, least.problem.headdim_v = 8;
+  EXPECT_TRUE(has_ablations(least));
+  EXPECT_FALSE(ablation_fault(least));
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <array>
 #include <initializer_list>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "attest/plan/args.h"
 #include "attest/plan/kernel_plan.h"
@@ -314,6 +316,38 @@ constexpr bool has_ablations(const Case& c) {
 }
 inline constexpr std::string_view ablation_limit =
     "runs what the tile for head dimension 128 runs by its fast kernel, nothing else";
+
+/// What of a case keeps it from the ablations: a field and the limit that it is beyond.
+struct AblationFault {
+  std::string_view field, limit;
+};
+/// None where has_ablations().
+inline std::optional<AblationFault> ablation_fault(const Case& c) {
+  const Problem& p = c.problem;
+  const auto unaligned = [](std::int64_t columns) { return columns % 8 != 0; };
+  const bool another_tile = p.headdim > 128 || (p.headdim <= 96 && p.headdim_v <= 96);
+  const std::pair<bool, AblationFault> faults[] = {
+      {bytes_of(p.dtype) != 2, {"dtype", "is neither fp16 nor bf16"}},
+      {another_tile, {"headdim", "is outside 97 to 128"}},
+      {p.headdim_v > 128, {"headdim_v", "is above 128"}},
+      {p.seqlen_q <= 16, {"seqlen_q", "is below 17"}},
+      {p.softcap != 0, {"softcap", "is not 0"}},
+      {p.alibi, {"alibi", "is not false"}},
+      {p.bias != Bias::none, {"bias", "is not none"}},
+      {p.softmax_scale && !(*p.softmax_scale > 0), {"softmax_scale", "is not above 0"}},
+      {p.prefix > 0, {"prefix", "is not 0"}},
+      {!p.documents.empty(), {"documents", "is not empty"}},
+      {c.layout.page_size != 0, {"page_size", "is not 0"}},
+      {unaligned(p.headdim), {"headdim", "is no multiple of 8"}},
+      {unaligned(p.headdim_v), {"headdim_v", "is no multiple of 8"}},
+      {unaligned(c.layout.base_offset), {"base_offset", "is no multiple of 8"}},
+      {unaligned(c.layout.row_gap), {"layout", "has a row_gap that is no multiple of 8"}},
+      {!has_ablations(c), {"layout", "puts the rows of a tile 2^31 bytes apart or more"}},
+  };
+  for (const auto& [at_fault, fault] : faults)
+    if (at_fault) return fault;
+  return std::nullopt;
+}
 
 /// attest_plan() with a mechanism taken away. Throws InvalidInput naming `plan` where gpu/sm80 has no such kernel.
 template <Sm80Ablation Ablation>

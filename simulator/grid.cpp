@@ -1,11 +1,15 @@
 #include "grid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "attest/plan/launch.h"
+#include "attest/problem/error.h"
 
 namespace attest {
 namespace {
@@ -231,6 +235,14 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
     while (accesses / r.sampling > (r.sampling < coarse ? most : huge * most) && r.sampling < 256) r.sampling *= 2;
   while (r.sampling > 1 && all_sets / r.sampling < 32) r.sampling /= 2;
   while (all_sets / r.sampling > 60'000) r.sampling *= 2;
+  // An L2 of too few sets to be sampled as coarsely has all of its lines followed. To follow fewer CTAs instead was
+  // tried: they begin together and find more there, of 64 heads of 16384 tokens with a forced spill half of what DRAM
+  // reads.
+  if (options.sampling == 0 && r.sampling < 64 && accesses / r.sampling > huge * most)
+    throw InvalidInput("l2_bytes", std::to_string(device.l2_bytes),
+                       fmt::format("makes {} sets a partition, in which a walk of this case has {:.2g} accesses to "
+                                   "follow, must not exceed {:.2g}",
+                                   all_sets, accesses / r.sampling, huge * most));
   return r;
 }
 

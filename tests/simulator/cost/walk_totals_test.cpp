@@ -1,13 +1,16 @@
 #include "walk_totals.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string>
 
 #include "attest/plan/launch.h"
+#include "attest/problem/error.h"
 #include "tile_walks.h"
 
 namespace attest {
@@ -196,6 +199,31 @@ TEST(WalkTotals, HugeCasesSimulateNoMoreThanTheyMay) {
     EXPECT_LT(w.simulated_fraction, 1);
     EXPECT_GE(w.dram_read_bytes, w.first_read_bytes);
     EXPECT_LE(w.dram_read_bytes, 1.01 * w.sm_read_bytes);
+  }
+}
+
+// Of 16 to 256 sets, which are hardly sampled, all accesses would be followed for minutes; of a short case they are
+// few.
+TEST(WalkTotals, AnL2OfFewSetsIsRefusedWhereTooMuchOfItWouldBeFollowed) {
+  DeviceSpec device = load_device("h100");
+  const auto walked = [&](std::int64_t seqlen) {
+    const Case c = case_of(1, 64, 64, seqlen, 128);
+    KernelPlan plan = plan_for(c);
+    plan.spill_words_per_key_tile = 150;
+    return walk_tiles(c, plan, device, 2, times()).dram_read_bytes;
+  };
+  for (const int slices : {1, 4, 16}) {
+    device.l2_bytes = slices * 65536, device.l2_slices_per_partition = slices;
+    try {
+      walked(16384);
+      ADD_FAILURE() << slices;
+    } catch (const InvalidInput& error) {
+      EXPECT_EQ(error.field(), "l2_bytes");
+      const std::string begin = fmt::format("l2_bytes: {} makes {} sets", slices * 65536, slices * 16);
+      EXPECT_TRUE(std::string(error.what()).starts_with(begin)) << error.what();
+      EXPECT_TRUE(std::string(error.what()).ends_with("must not exceed 1.8e+07")) << error.what();
+    }
+    EXPECT_GT(walked(512), 0);
   }
 }
 

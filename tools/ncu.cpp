@@ -140,7 +140,8 @@ void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress
   const Ended ended = run_process(ncu_command(ncu, log, warm, {this_program(), measure_worker_argument, requests}));
   const std::string text = text_of(log);
   const int status = ended.signal != 0 ? 128 + ended.signal : ended.exit_status;
-  if (status != 0 || text.find("==ERROR==") != std::string::npos) throw EnvironmentError(why_ncu_failed(status, text));
+  if (status != 0 || text.find("==ERROR==") != std::string::npos)
+    throw EnvironmentError(why_ncu_failed(status, ended.out + text));  // what it says before it has a log as well
   deal_out(launches_from_ncu(text), "attest_measure_mark", calls);
 }
 

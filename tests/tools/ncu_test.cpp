@@ -48,6 +48,8 @@ TEST(Ncu, AMissingPermissionIsNamedWithWhatToDo) {
   EXPECT_THAT(why, HasSubstr("SYS_ADMIN"));
   EXPECT_EQ(why_ncu_failed(9, "x\n==ERROR== one\n==ERROR== two\n"), "ncu ended with status 9: ==ERROR== two");
   EXPECT_EQ(why_ncu_failed(3, ""), "ncu ended with status 3");
+  EXPECT_EQ(why_ncu_failed(1, "==ERROR== Failed to parse options: [/root/.config]\n"),
+            "ncu ended with status 1: ==ERROR== Failed to parse options: [/root/.config]");
 }
 
 TEST(Ncu, RequestsComeBackAsTheyWere) {

@@ -148,8 +148,7 @@ class Calibrator {
   /// What a walk that begins again finds, by what DRAM reads; and what of a write is not yet in DRAM.
   void measure_l2() {
     using hardware::L2Buffer;
-    const std::int64_t l2_bytes = result_.device.l2_bytes,
-                       sixteenth = l2_bytes / 16 / hardware::kPageBytes * hardware::kPageBytes;
+    const std::int64_t l2_bytes = result_.device.l2_bytes, sixteenth = l2_bytes / 16;
     const L2Buffer buffer(8 * l2_bytes);
     std::vector<Launches::Launch> walks;
     for (const auto pages : {L2Buffer::Pages::contiguous, L2Buffer::Pages::scattered})
@@ -161,7 +160,7 @@ class Calibrator {
     const std::vector<double> read = Launches(walks).count("dram__bytes_read.sum");
     const auto missed = [&](L2Buffer::Pages pages, int sixteenths) {  // by the second walk
       const int row = (pages == L2Buffer::Pages::scattered ? 12 : 0) + sixteenths - 4;
-      return read.at(static_cast<std::size_t>(2 * row + 1)) / static_cast<double>(sixteenths * sixteenth);
+      return read.at(2 * static_cast<std::size_t>(row) + 1) / static_cast<double>(sixteenths * sixteenth);
     };
     int kept = 4;
     while (kept < 15 && missed(L2Buffer::Pages::contiguous, kept + 1) < 0.25) ++kept;

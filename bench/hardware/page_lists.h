@@ -2,7 +2,7 @@
 #pragma once
 
 #include "attest/hardware/device.h"
-#include "attest/hardware/page_numbers.h"
+#include "page_numbers.h"
 
 namespace attest::hardware {
 

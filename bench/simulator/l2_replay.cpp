@@ -16,7 +16,7 @@
 
 #include "address.h"
 #include "attest/simulator/tile_walk.h"
-#include "attest/hardware/page_numbers.h"
+#include "hardware/page_numbers.h"
 #include "measured/counted_calls.h"
 
 namespace {

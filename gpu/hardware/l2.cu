@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <numeric>
+#include <random>
 #include <vector>
 
+#include "attest/hardware/device.h"
 #include "attest/hardware/l2.h"
-#include "attest/hardware/page_numbers.h"
 
 namespace attest::hardware {
 namespace {
@@ -51,28 +53,44 @@ std::vector<std::uint32_t> first_pages(std::size_t count) {
   return pages;
 }
 
+std::vector<std::uint32_t> shuffled(std::vector<std::uint32_t> pages) {
+  std::shuffle(pages.begin(), pages.end(), std::mt19937(1));
+  return pages;
+}
+
 }  // namespace
 
-L2Buffer::L2Buffer(std::int64_t bytes)
-    : sms_(num_sms()),
-      data_(static_cast<std::size_t>(bytes / 16)),
-      contiguous_(first_pages(static_cast<std::size_t>(bytes / kPageBytes))),
-      scattered_(scattered_pages(static_cast<std::size_t>(bytes / kPageBytes), 1)),
-      sink_(1) {}
+struct L2Buffer::Memory {
+  explicit Memory(std::int64_t bytes)
+      : data(static_cast<std::size_t>(bytes / 16)),
+        contiguous(first_pages(static_cast<std::size_t>(bytes / kPageBytes))),
+        scattered(shuffled(first_pages(static_cast<std::size_t>(bytes / kPageBytes)))),
+        sink(1) {}
+  int sms = num_sms();
+  DeviceArray<uint4> data;
+  DeviceArray<std::uint32_t> contiguous, scattered;
+  DeviceArray<unsigned> sink;
+};
+
+L2Buffer::L2Buffer(std::int64_t bytes) : memory_(std::make_unique<Memory>(bytes)) {}
+L2Buffer::~L2Buffer() = default;
 
 void L2Buffer::read(std::int64_t bytes, Pages pages, cudaStream_t stream) const {
-  const DeviceArray<std::uint32_t>& list = pages == Pages::scattered ? scattered_ : contiguous_;
-  probe_read_pages<<<sms_, kThreads, 0, stream>>>(data_.data(), list.data(), bytes / 16, sink_.data());
+  const Memory& m = *memory_;
+  const DeviceArray<std::uint32_t>& list = pages == Pages::scattered ? m.scattered : m.contiguous;
+  probe_read_pages<<<m.sms, kThreads, 0, stream>>>(m.data.data(), list.data(), bytes / 16, m.sink.data());
   check(cudaGetLastError());
 }
 
 void L2Buffer::read_once(std::int64_t first, std::int64_t bytes, cudaStream_t stream) const {
-  probe_read_once<<<4 * sms_, kThreads, 0, stream>>>(data_.data() + first / 16, bytes / 16, sink_.data());
+  const Memory& m = *memory_;
+  probe_read_once<<<4 * m.sms, kThreads, 0, stream>>>(m.data.data() + first / 16, bytes / 16, m.sink.data());
   check(cudaGetLastError());
 }
 
 void L2Buffer::write_once(std::int64_t first, std::int64_t bytes, cudaStream_t stream) const {
-  probe_write_once<<<4 * sms_, kThreads, 0, stream>>>(data_.data() + first / 16, bytes / 16);
+  const Memory& m = *memory_;
+  probe_write_once<<<4 * m.sms, kThreads, 0, stream>>>(m.data.data() + first / 16, bytes / 16);
   check(cudaGetLastError());
 }
 

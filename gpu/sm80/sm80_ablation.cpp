@@ -23,7 +23,8 @@ class Ablated : public DeviceForward {
   std::optional<std::string> unsupported(const Case& c, const DeviceLimits& device) const override {
     if (c.problem.dtype != Dtype::bf16) return fmt::format("dtype={} is not bf16", to_string(c.problem.dtype));
     if (auto reason = plain_->unsupported(c, device)) return reason;
-    if (!has_ablations(c)) return fmt::format("an ablation {}", ablation_limit);
+    if (const auto fault = ablation_fault(c))
+      return fmt::format("its {} {}, and an ablation runs nothing else", fault->field, fault->limit);
     return std::nullopt;
   }
 

@@ -5,8 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-
-#include "attest/hardware/device.h"
+#include <memory>
 
 namespace attest::hardware {
 
@@ -14,6 +13,9 @@ class L2Buffer {
  public:
   /// Throws std::runtime_error with CUDA's words where there is no room.
   explicit L2Buffer(std::int64_t bytes);
+  ~L2Buffer();
+  L2Buffer(const L2Buffer&) = delete;
+  L2Buffer& operator=(const L2Buffer&) = delete;
 
   enum class Pages { contiguous, scattered };  ///< the buffer's first ones, or 4 KiB here and there; always the same
   /// Every SM reads all of `bytes`, past L1. These return at once: what goes wrong while a launch runs is thrown by who
@@ -24,10 +26,8 @@ class L2Buffer {
   void write_once(std::int64_t first, std::int64_t bytes, cudaStream_t stream) const;
 
  private:
-  int sms_ = 0;
-  DeviceArray<uint4> data_;
-  DeviceArray<std::uint32_t> contiguous_, scattered_;
-  DeviceArray<unsigned> sink_;
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
 };
 
 }  // namespace attest::hardware

@@ -27,9 +27,17 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
   return best;
 }
 
-std::int64_t ways_of(const std::vector<CyclicWalk>& walks) {
-  const auto missed = [](std::int64_t ways, double filled) {
-    const double mean = filled * static_cast<double>(ways);
+std::int64_t l2_partitions_of(const std::vector<CyclicWalk>& contiguous) {
+  const auto beyond = std::find_if(contiguous.begin(), contiguous.end(), [](const auto& w) { return w.missed > 0.5; });
+  const double kept = beyond == contiguous.end() ? 1 : beyond->filled;
+  if (contiguous.empty() || beyond == contiguous.begin() || kept <= 0.45)
+    throw EnvironmentError(fmt::format("l2_partitions: {:.2f} of L2 do not fit it, all or half of it should", kept));
+  return kept < 0.75 ? 2 : 1;
+}
+
+std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t partitions) {
+  const auto missed = [&](std::int64_t ways, double filled) {
+    const double mean = filled * static_cast<double>(partitions * ways);
     double all = 1, others = std::exp(-mean);  // P(as many others)
     for (std::int64_t n = 0; n < ways; ++n) {
       all -= others;
@@ -37,15 +45,23 @@ std::int64_t ways_of(const std::vector<CyclicWalk>& walks) {
     }
     return all;
   };
-  const auto off = [&](std::int64_t ways) {
-    double sum = 0;
-    for (const CyclicWalk& walk : walks) sum += std::pow(walk.missed - missed(ways, walk.filled), 2);
-    return sum;
+  const auto error = [&](std::int64_t ways) {
+    double squares = 0;
+    for (const CyclicWalk& walk : scattered) squares += std::pow(walk.missed - missed(ways, walk.filled), 2);
+    return std::sqrt(squares / static_cast<double>(scattered.size()));
   };
   std::int64_t best = 1;
   for (std::int64_t ways = 2; ways <= L2Cache::max_ways; ways *= 2)
-    if (off(ways) < off(best)) best = ways;
+    if (error(ways) < error(best)) best = ways;
+  if (scattered.empty() || !(error(best) < 0.1))
+    throw EnvironmentError(fmt::format("l2_ways: with {} what is missed is off by {:.2f}, and by more with others",
+                                       best, scattered.empty() ? 1 : error(best)));
   return best;
+}
+
+std::int64_t l2_dirty_ways_of(double part, std::int64_t ways) {
+  const double dirty = part * static_cast<double>(ways);
+  return dirty > static_cast<double>(ways - 1) ? ways : std::max<std::int64_t>(static_cast<std::int64_t>(dirty), 1);
 }
 
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,
@@ -64,6 +80,15 @@ DeviceSpec calibrated_device(std::string_view name, std::string_view description
     }
   }
   if (device.gpc_clocks.size() != device.gpc_sides.size()) device.gpc_clocks.assign(device.gpc_sides.size(), 1);
+  FieldOrigin& sides = *std::find_if(device.origins.begin(), device.origins.end(),
+                                     [](const FieldOrigin& o) { return o.field == "gpc_sides"; });
+  const auto other = [&](double side) { return side != device.gpc_sides.front(); };
+  const bool both = std::any_of(device.gpc_sides.begin(), device.gpc_sides.end(), other);
+  if (both != (device.l2_partitions == 2) && device.gpcs() > 1) {
+    for (std::size_t gpc = 0; gpc < device.gpc_sides.size(); ++gpc)
+      device.gpc_sides[gpc] = device.l2_partitions == 2 ? static_cast<double>(gpc % 2) : 0;
+    sides = {sides.field, fmt::format("made to fit l2_partitions = {}: {}", device.l2_partitions, sides.text), true};
+  }
   const std::int64_t sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * 128);
   while (sets % device.l2_slices_per_partition != 0) --device.l2_slices_per_partition;
   return device_from_json_text(to_json(device).dump(), std::string(name) + ".json");

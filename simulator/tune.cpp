@@ -64,7 +64,7 @@ void try_roughly(const DescribedPlan& plan, bool named, const TuneOptions& optio
       result.ranked.push_back(std::move(tuned));
       return;
     } catch (const InvalidInput& error) {
-      skipped.reason = "no CTA fits an SM";
+      skipped.reason = error.field() == "num_sms" ? "more CTAs at a time than are followed" : "no CTA fits an SM";
       skipped.detail = error.what();
     }
   }

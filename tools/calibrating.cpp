@@ -31,6 +31,7 @@ double attribute(cudaDeviceAttr which) {
 }
 
 double median(std::vector<double> all) {
+  if (all.empty()) throw EnvironmentError("nothing was measured");
   std::nth_element(all.begin(), all.begin() + std::ssize(all) / 2, all.end());
   return all[all.size() / 2];
 }
@@ -66,7 +67,7 @@ class Calibrator {
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
     step("shared memory, L2, DRAM", [this] { measure_memory(); });
-    step("L2's partitions and ways", [this] { measure_l2(); });
+    step("L2's partitions, ways and dirty ways", [this] { measure_l2(); });
     step("pipes", [this] { measure_rates(); });
     step("launches", [this] { measure_launches(limits_of_cta()); });
     if (is_hopper_) {
@@ -89,7 +90,7 @@ class Calibrator {
     fmt::print(stderr, "attest: {}\n", words);
     try {
       work();
-    } catch (const std::runtime_error& error) {  // such as memory that others hold
+    } catch (const std::exception& error) {  // such as memory that others hold
       result_.missing.push_back(fmt::format("{}: {}", words, error.what()));
     }
   }
@@ -148,43 +149,46 @@ class Calibrator {
   /// What a walk that begins again finds, by what DRAM reads; and what of a write is not yet in DRAM.
   void measure_l2() {
     using hardware::L2Buffer;
-    const std::int64_t l2_bytes = result_.device.l2_bytes, sixteenth = l2_bytes / 16;
+    constexpr int shortest = 4, parts = 16;
+    const std::int64_t l2_bytes = result_.device.l2_bytes, part = l2_bytes / parts;
     const L2Buffer buffer(8 * l2_bytes);
-    std::vector<Launches::Launch> walks;
-    for (const auto pages : {L2Buffer::Pages::contiguous, L2Buffer::Pages::scattered})
-      for (int sixteenths = 4; sixteenths < 16; ++sixteenths)
-        for (int walk = 0; walk < 2; ++walk)
-          walks.emplace_back([&buffer, pages, bytes = sixteenths * sixteenth](cudaStream_t stream) {
-            buffer.read(bytes, pages, stream);
-          });
-    const std::vector<double> read = Launches(walks).count("dram__bytes_read.sum");
-    const auto missed = [&](L2Buffer::Pages pages, int sixteenths) {  // by the second walk
-      const int row = (pages == L2Buffer::Pages::scattered ? 12 : 0) + sixteenths - 4;
-      return read.at(2 * static_cast<std::size_t>(row) + 1) / static_cast<double>(sixteenths * sixteenth);
+    const auto walks_over = [&](L2Buffer::Pages pages) {
+      std::vector<Launches::Launch> launches;
+      for (int n = shortest; n < parts; ++n)
+        launches.insert(launches.end(), 2,
+                        [&buffer, pages, bytes = n * part](cudaStream_t s) { buffer.read(bytes, pages, s); });
+      const std::vector<double> read = Launches(launches).count("dram__bytes_read.sum");
+      std::vector<CyclicWalk> walks;
+      for (std::size_t second = 1; second < read.size(); second += 2) {
+        const auto n = shortest + static_cast<std::int64_t>(second / 2);
+        walks.push_back({static_cast<double>(n) / parts, read[second] / static_cast<double>(n * part)});
+      }
+      return walks;
     };
-    int kept = 4;
-    while (kept < 15 && missed(L2Buffer::Pages::contiguous, kept + 1) < 0.25) ++kept;
-    const double partitions = std::max(std::round(16.0 / kept), 1.0);
-    measured(&DeviceSpec::l2_partitions, partitions,
-             fmt::format("all SMs read {}/16 of L2 again without DRAM and no more", kept));
-    std::vector<CyclicWalk> scattered;
-    for (int sixteenths = 4; sixteenths < 16; ++sixteenths)
-      if (const double filled = sixteenths * partitions / 16; filled < 1)
-        scattered.push_back({filled, missed(L2Buffer::Pages::scattered, sixteenths)});
-    const std::int64_t ways = ways_of(scattered);
-    measured(&DeviceSpec::l2_ways, static_cast<double>(ways),
-             "what scattered pages that would fit miss when read again");
-
+    const auto shown = [](const std::vector<CyclicWalk>& walks) {
+      std::string text;
+      for (const CyclicWalk& walk : walks) text += fmt::format(" {:.3f}", walk.missed);
+      return text;
+    };
+    const std::vector<CyclicWalk> contiguous = walks_over(L2Buffer::Pages::contiguous);
+    const std::int64_t partitions = l2_partitions_of(contiguous);
+    std::vector<CyclicWalk> scattered = walks_over(L2Buffer::Pages::scattered);
+    std::erase_if(scattered, [&](const CyclicWalk& w) { return w.filled * static_cast<double>(partitions) >= 1; });
+    const std::int64_t ways = l2_ways_of(scattered, partitions);
     const std::vector<double> written =
         Launches({[&](cudaStream_t stream) { buffer.read_once(2 * l2_bytes, 3 * l2_bytes, stream); },
                   [&](cudaStream_t stream) { buffer.write_once(0, l2_bytes, stream); },
                   [&](cudaStream_t stream) { buffer.read_once(5 * l2_bytes, 3 * l2_bytes, stream); }})
             .count("dram__bytes_write.sum");
-    // what others wrote before is in neither: it makes the first too small and the second too large
+    // what was not written by the second launch, and what was by the third: others' dirty lines make the first too
+    // small and the second too large
     const double dirty = (static_cast<double>(l2_bytes) - written.at(1) + written.at(2)) / 2;
-    // the next access of a set that has one more cleans a line of it, so they stand between the ways and one more
-    const double dirty_ways = std::floor(static_cast<double>(ways) * dirty / static_cast<double>(l2_bytes));
-    measured(&DeviceSpec::l2_dirty_ways, std::clamp(dirty_ways, 1.0, static_cast<double>(ways)),
+    measured(&DeviceSpec::l2_partitions, static_cast<double>(partitions),
+             "of 4 to 15 sixteenths of L2 that all SMs read again DRAM reads" + shown(contiguous));
+    measured(&DeviceSpec::l2_ways, static_cast<double>(ways),
+             "the same of pages of 4 KiB here and there, as far as they fit:" + shown(scattered));
+    measured(&DeviceSpec::l2_dirty_ways,
+             static_cast<double>(l2_dirty_ways_of(dirty / static_cast<double>(l2_bytes), ways)),
              fmt::format("of as much as L2 holds {:.1f} MiB are written later", dirty / (1 << 20)));
   }
 
@@ -194,7 +198,8 @@ class Calibrator {
     for (const hardware::FetchRate& r : hardware::measure_fetch()) {
       if (r.skips || r.warps_a_scheduler != 1) continue;
       if (shortest == 0) shortest = r.cycles;
-      if (r.cycles < 1.1 * shortest) cache_bytes = std::max(cache_bytes, r.instructions * instruction_bytes);
+      if (r.cycles > 1.1 * shortest) break;  // the longer ones too
+      cache_bytes = r.instructions * instruction_bytes;
     }
     measured(&DeviceSpec::code_cache_bytes, cache_bytes, "the longest loop that is fetched as fast as short ones");
     std::vector<double> rates;

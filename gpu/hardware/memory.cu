@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "attest/hardware/device.h"
@@ -130,6 +131,13 @@ double rate_of(std::int64_t bytes, int rounds, Launch launch) {
   return static_cast<double>(bytes) * rounds / (1e-3 * times[2]);
 }
 
+/// `bytes`, or a quarter of an L2 that is small.
+std::int64_t in_l2(std::int64_t bytes) {
+  int l2_bytes = 0;
+  check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, 0));
+  return std::min<std::int64_t>(bytes, std::bit_floor(static_cast<std::uint64_t>(std::max(l2_bytes / 4, 65536))));
+}
+
 template <Reads reads>
 double read_rate(std::int64_t bytes, int rounds) {
   const DeviceArray<unsigned> sink(1);
@@ -148,16 +156,17 @@ double smem_latency_cycles() {
   return static_cast<double>(cycles.download()[0]) / kSteps;
 }
 
-double l2_latency_cycles() { return latency_of(4 * kMiB, true); }
+double l2_latency_cycles() { return latency_of(in_l2(4 * kMiB), true); }
 double dram_latency_cycles() { return latency_of(2048 * kMiB, false); }
 double l2_bytes_per_second() {
-  return std::max(read_rate<Reads::apart>(8 * kMiB, 400), read_rate<Reads::near>(8 * kMiB, 400));
+  const std::int64_t bytes = in_l2(8 * kMiB);
+  return std::max(read_rate<Reads::apart>(bytes, 400), read_rate<Reads::near>(bytes, 400));
 }
 double dram_bytes_per_second() {
   return std::max(read_rate<Reads::apart>(2048 * kMiB, 1), read_rate<Reads::near>(2048 * kMiB, 1));
 }
 double l2_write_bytes_per_second() {
-  constexpr std::int64_t bytes = 8 * kMiB;
+  const std::int64_t bytes = in_l2(8 * kMiB);
   constexpr int rounds = 400;
   return rate_of(bytes, rounds, [&](uint4* data, int ctas) { probe_write<<<ctas, kThreads>>>(data, bytes, rounds); });
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -96,8 +97,50 @@ TEST(Calibration, WaysAreThoseOfTheCacheThatWasRead) {
       }
       walks.push_back({filled, static_cast<double>(missed) / lines});
     }
-    EXPECT_EQ(ways_of(walks), ways);
+    EXPECT_EQ(l2_ways_of(walks, 1), ways);
+    for (CyclicWalk& walk : walks) walk.filled /= 2;  // of an L2 whose halves hold the same
+    EXPECT_EQ(l2_ways_of(walks, 2), ways);
   }
+}
+
+TEST(Calibration, PartitionsAreOneOrTwoOrNothingIsSaidOfThem) {
+  const auto misses_from = [](double edge) {
+    std::vector<CyclicWalk> walks;
+    for (int n = 4; n < 16; ++n) walks.push_back({n / 16.0, n / 16.0 > edge ? 0.9 : 0.1});
+    return walks;
+  };
+  EXPECT_EQ(l2_partitions_of(misses_from(0.5)), 2);
+  EXPECT_EQ(l2_partitions_of(misses_from(0.45)), 2);
+  EXPECT_EQ(l2_partitions_of(misses_from(0.9)), 1);
+  EXPECT_EQ(l2_partitions_of(misses_from(1)), 1);
+  EXPECT_THROW(l2_partitions_of(misses_from(0.1)), EnvironmentError);
+  EXPECT_THROW(l2_partitions_of(misses_from(0.35)), EnvironmentError);
+  EXPECT_THROW(l2_partitions_of({}), EnvironmentError);
+  EXPECT_THROW(l2_ways_of({}, 1), EnvironmentError);
+  EXPECT_THROW(l2_ways_of({{0.3, 0.9}, {0.6, 0.1}}, 1), EnvironmentError);
+}
+
+TEST(Calibration, DirtyWaysAreTheWholeNumberBelow) {
+  EXPECT_EQ(l2_dirty_ways_of(28.3 / 60, 16), 7);
+  EXPECT_EQ(l2_dirty_ways_of(8.0 / 16, 16), 8);
+  EXPECT_EQ(l2_dirty_ways_of(0.01, 16), 1);
+  EXPECT_EQ(l2_dirty_ways_of(0.99, 16), 16);
+}
+
+// One partition has no sides, whatever the nearest device has; of two, SMs are on both.
+TEST(Calibration, SidesFitThePartitionsThatWereFound) {
+  for (const char* nearest : {"a100", "rtx4090", "h200"})
+    for (const std::int64_t partitions : {1, 2}) {
+      SCOPED_TRACE(nearest + std::to_string(partitions));
+      DeviceSpec measured;
+      measured.l2_partitions = partitions;
+      measured.origins = {{"l2_partitions", "measured"}};
+      const DeviceSpec device = calibrated_device("mine", "A GPU", measured, load_device(nearest));
+      const auto [least, most] = std::minmax_element(device.gpc_sides.begin(), device.gpc_sides.end());
+      EXPECT_EQ(*least, 0);
+      EXPECT_EQ(*most, partitions - 1);
+      EXPECT_TRUE(device.origin("gpc_sides").estimated);
+    }
 }
 
 TEST(Calibration, EveryMemberHasItsName) {

@@ -17,16 +17,29 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
 
 /// The device of which `measured` has the fields that its origins name; the others are as `nearest` has them, marked as
 /// estimates. Of those, gpc_clocks are 1 where the numbers of GPCs differ, and l2_slices_per_partition is the most that
-/// divides the sets. Throws InvalidInput naming the field for a value that no device can have.
+/// divides the sets. gpc_sides, measured or not, are 0 where L2 has one partition, and alternate where it has two and
+/// all were on one side. Throws InvalidInput naming the field for a value that no device can have.
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,
                              const DeviceSpec& nearest);
 
-/// Ways of a set-associative cache with LRU, a power of two up to 32, of which `walks` were read in turns: lines that
-/// lie in random sets and fill so much of the cache, and the share of them that missed. A line misses where the others
-/// of its set, Poisson distributed, are as many as ways.
+/// Two walks of all SMs over the same lines, past L1: what part of L2 those lines are, and of the second walk's bytes
+/// the share that DRAM read.
 struct CyclicWalk {
   double filled = 0, missed = 0;
 };
-std::int64_t ways_of(const std::vector<CyclicWalk>& walks);
+
+/// Partitions that each keep a copy, 1 or 2, of walks over a contiguous range, the shortest first: half of the bytes
+/// miss where they are more than all of L2, or half of it. Throws EnvironmentError with what was seen where it is
+/// neither.
+std::int64_t l2_partitions_of(const std::vector<CyclicWalk>& contiguous);
+
+/// Ways of an LRU cache, a power of two up to 32, of walks over lines in random sets: a line misses where the others of
+/// its set, Poisson distributed, are as many as ways. Throws EnvironmentError where no number of ways has the walks
+/// within 0.1 in the root mean square, or there is no walk.
+std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t partitions);
+
+/// Ways that stay dirty where `part` of L2 does after it was written once over: a set with one more is cleaned by its
+/// next access, so it is the whole number below; all ways where no more than one is missing.
+std::int64_t l2_dirty_ways_of(double part, std::int64_t ways);
 
 }  // namespace attest

@@ -16,6 +16,7 @@ namespace attest::hardware {
 /// Throws with the place and CUDA's own words unless `status` is success.
 inline void check(cudaError_t status, std::source_location at = std::source_location::current()) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // so that the next launch is not taken for the one that failed
   throw std::runtime_error(std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " +
                            cudaGetErrorString(status));
 }

@@ -40,7 +40,7 @@ constexpr auto longest = [](const Call& call, std::string_view counter) { return
 constexpr std::string_view program = "the recorded program: exact but for what it does not hold";
 constexpr std::string_view seen = "the recorded program, with predicate P0 taken for false as the counter takes it";
 constexpr std::string_view spill = "registers: estimated spill, or the plan's own data";
-constexpr std::string_view a_word_each = "words that are spilled; compilers also move two in one instruction";
+constexpr std::string_view by_place = "the compiled kernel's, by place; of another one, one a word";
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 
@@ -78,19 +78,19 @@ constexpr Figure figures[] = {
      [](const R& r) -> Value { return r.smem_wavefronts; }, nullptr},
     {"smem_wavefronts_ideal", "", "memory_l1_wavefronts_shared_ideal", total, seen,
      [](const R& r) -> Value { return r.smem_wavefronts_ideal; }, nullptr},
-    {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, a_word_each,
-     [](const R& r) -> Value { return r.spill_store_bytes / 128; }, nullptr},
+    {"spill_store_instructions", "", "smsp__inst_executed_op_local_st.sum", total, by_place,
+     [](const R& r) -> Value { return r.spill_store_instructions; }, nullptr},
     {"spill_store_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", sectors, spill,
      [](const R& r) -> Value { return r.spill_store_bytes; }, local},
-    {"spill_load_instructions", "", "smsp__inst_executed_op_local_ld.sum", total, a_word_each,
-     [](const R& r) -> Value { return r.spill_load_bytes / 128; }, nullptr},
+    {"spill_load_instructions", "", "smsp__inst_executed_op_local_ld.sum", total, by_place,
+     [](const R& r) -> Value { return r.spill_load_instructions; }, nullptr},
     {"spill_load_bytes", "B", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", sectors, spill,
      [](const R& r) -> Value { return r.spill_load_bytes; }, local},
     {"tensor_percent", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", longest, time,
      [](const R& r) -> Value { return percent_of(r.utilisation, "tensor"); }, nullptr},
     {"exp_instructions", "", "sm__inst_executed_pipe_xu.sum", total,
-     "the recorded program: exponentials of scores alone, of 32 lanes",
-     [](const R& r) -> Value { return r.exp_count / 32; }, nullptr},
+     "the recorded program: exponentials, and what else their unit does",
+     [](const R& r) -> Value { return r.xu_instructions; }, nullptr},
     {"registers_per_thread", "", "launch__registers_per_thread", longest, "registers",
      [](const R& r) -> Value { return r.registers_per_thread; }, nullptr},
     {"smem_bytes_per_cta", "B", "launch__shared_mem_per_block", longest, "the plan's layout",

@@ -19,7 +19,7 @@
 namespace attest {
 namespace {
 
-/// Words that a thread stores or loads, by place (spill_places.py).
+/// Words that a thread stores or loads, or instructions that do, by place (spill_places.py).
 struct TileWords {
   int always, copy, window, rescale, alibi;
 };
@@ -31,7 +31,7 @@ struct Words {
 /// A row of the file: what ptxas says, and those words.
 struct Compiled {
   int arch, tile, kind, registers, frame;
-  Words stored, loaded;
+  Words stored, loaded, stores, loads;
   std::string plan;
 };
 
@@ -62,7 +62,7 @@ std::vector<Compiled> read_compiled() {
       return Words{at("early"), at("once"), at("turn"), at("enters"), of_tile("masked"), of_tile("whole")};
     };
     rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("stack_bytes") / 4,
-                    words("stored"), words("loaded"), cell("plan")});
+                    words("stored"), words("loaded"), words("stores"), words("loads"), cell("plan")});
   }
   return rows;
 }
@@ -161,7 +161,8 @@ std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_
                                             const DeviceSpec& device) {
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return std::nullopt;
-  return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c)};
+  return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c), words_of(row->stores, plan, c),
+                       words_of(row->loads, plan, c)};
 }
 
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {

@@ -21,7 +21,7 @@ namespace attest {
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 struct CompiledSpill {
-  SpillWords stored, loaded;
+  SpillWords stored, loaded, stores, loads;  // as RegisterEstimate has them
 };
 
 /// Of the compiled kernel whose registers and spill `plan` has: the one that `name` names, or any of its tiles. None

@@ -21,6 +21,7 @@
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "l1_turn.h"
+#include "xu_instructions.h"
 
 namespace attest {
 namespace {
@@ -211,7 +212,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   r.registers = estimate_registers(plan, device);
   if (const auto spill = compiled_spill(plan, plan_name, c, device))
-    r.registers.stored = spill->stored, r.registers.loaded = spill->loaded;
+    r.registers.stored = spill->stored, r.registers.loaded = spill->loaded, r.registers.stores = spill->stores,
+    r.registers.loads = spill->loads;
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
   r.spill_bytes_per_thread = 4 * r.registers.spill_words;
@@ -300,6 +302,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.spill_store_bytes = all_spilled_bytes(r.registers.stored) + spilled_bytes(plan.spill_words_at_start, persistent) +
                         LineSampler::sector_bytes * static_cast<double>(plan.producer_spill_sectors * r.walk.ctas);
   r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
+  // what is not of SpillWords is stored word by word
+  r.spill_store_instructions =
+      (r.spill_store_bytes + all_spilled_bytes(r.registers.stores) - all_spilled_bytes(r.registers.stored)) /
+      line_bytes;
+  r.spill_load_instructions = all_spilled_bytes(r.registers.loads) / line_bytes;
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
   const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);
   const double missed_bytes =
@@ -331,6 +338,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.smem_wavefronts_ideal = static_cast<double>(counts.smem_wavefronts_ideal);
   r.smem_accesses = wavefronts_by_access(counts);
   r.exp_count = static_cast<double>(counts.exponentials);
+  r.xu_instructions = xu_instructions(r, counts, runs);
   r.flops = flops_of_pairs(p, visible_pairs(p));
   r.flops_unmasked = flops_of_pairs(p, all_pairs(p));
   r.flops_executed = 2.0 * static_cast<double>(counts.matrix_steps) * 256 * plan.k_step();

@@ -6,8 +6,8 @@ with its ablations, or a grid of other tiles.
     compile_gpu_sm80.py grid > simulator/measured/registers_gpu_sm80_grid.csv    some 20 minutes
 
 Both for sm_80 and sm_90, bf16 (fp16 takes the same registers). Tiles and kinds of the library by number, as
-sm80_tiles.h has them, and the words that its kernels store and load by place, as spill_places.py has them (with an
-nvdisasm of nvcc's release or later).
+sm80_tiles.h has them, and the words that its kernels store and load by place and the instructions that do, as
+spill_places.py has them (with an nvdisasm of nvcc's release or later).
 """
 import argparse
 import datetime
@@ -126,7 +126,7 @@ def main():
     sources = library() if of_library else grid()[:args.rows]
     version = re.search(r"release [\d.]+, (V[\d.]+)", subprocess.check_output([args.nvcc, "--version"], text=True)).group(1)
     print(f"# nvcc {version} {' '.join(FLAGS)}; {datetime.date.today()}; {os.path.basename(__file__)} {args.which}")
-    places = [f"{place}_{what}" for place in spill_places.PLACES for what in ("stored", "loaded")]
+    places = [f"{place}_{what}" for place in spill_places.PLACES for what in ("stored", "loaded", "stores", "loads")]
     shape, behind = ("tile,kind", [*places, "plan"]) if of_library else (GRID_COLUMNS, [])
     print(",".join(["arch", shape, "registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", *behind]), flush=True)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:

@@ -20,7 +20,7 @@ one for masked tiles, one for whole ones (the last). A word counts
     ..._alibi    under the branch that turns distances into floating point
     other     under any other branch, in the loops over key tiles or outside, and outside under any predicate
 
-so that the words of a call are those of its branches. Each as stored/loaded.
+so that the words of a call are those of its branches. Each as words stored/loaded, and instructions that do.
 """
 import collections
 import re
@@ -184,12 +184,12 @@ def branch_of(kernel, block, loop):
 
 
 def places(kernel):
-    """place -> [words stored, words loaded]; None where no loop multiplies."""
+    """place -> [words stored, words loaded, stores, loads]; None where no loop multiplies."""
     loops = kernel.key_loops()
     if not loops:
         return None
     turn = kernel.loop_around(loops)
-    found = {place: [0, 0] for place in PLACES}
+    found = {place: [0] * 4 for place in PLACES}
     slots = collections.defaultdict(list)  # (loop, store or load, its place on the stack) -> (block, words, a predicate)
     for block in range(len(kernel.blocks)):
         loop = next((loop for loop in (*loops, turn) if loop and loop[0] <= block <= loop[1]), None)
@@ -197,6 +197,11 @@ def places(kernel):
             for what, name in enumerate((STORE, LOAD)):
                 if words := spilled(text, name):
                     slots[loop, what, SLOT.search(text)[0]].append((block, words, text.startswith("@")))
+
+    def add(place, what, accesses):
+        found[place][what] += sum(x[1] for x in accesses)
+        found[place][what + 2] += len(accesses)
+
     for (loop, what, _), accesses in slots.items():
         def count(place, runs):
             """Of accesses those in blocks that run there, or the first one of several sides of a branch; the rest."""
@@ -206,28 +211,28 @@ def places(kernel):
                 alone, rest = sure[:1], [x for x in accesses if x[2]]
             else:
                 rest = [x for x in accesses if x not in alone]
-            found[place][what] += sum(x[1] for x in alone)
+            add(place, what, alone)
             return rest
 
         if loop is None:
             count("early", lambda blocks: runs_early(kernel, blocks))
             accesses = count("once", lambda blocks: runs_outside(kernel, blocks, loops))
             rest = [x for x in accesses if x[2] or not holds_a_range(kernel, x[0])]
-            found["once"][what] += sum(x[1] for x in accesses if x not in rest)
+            add("once", what, [x for x in accesses if x not in rest])
         elif loop == turn:
             accesses = count("turn", lambda blocks: runs_in_turn(kernel, blocks, *turn))
             accesses = count("enters", lambda blocks: runs_to_enter(kernel, blocks, turn, loops[-1]))
-            found["once"][what] += sum(x[1] for x in accesses if not x[2])
+            add("once", what, [x for x in accesses if not x[2]])
             rest = [x for x in accesses if x[2]]
         else:
             name = "whole" if loop == loops[-1] else "masked"
             rest = []
             for access in count(name, lambda blocks: runs_in_turn(kernel, blocks, *loop)):
                 if branch := branch_of(kernel, access[0], loop):
-                    found[f"{name}_{branch}"][what] += access[1]
+                    add(f"{name}_{branch}", what, [access])
                 else:
                     rest.append(access)
-        found["other"][what] += sum(x[1] for x in rest)
+        add("other", what, rest)
     return found
 
 
@@ -262,7 +267,7 @@ def main():
     for path in args.files:
         for name, kernel in kernels(args.nvdisasm, path):
             if found := places(kernel):
-                print(f"{constants_of(name)}: " + ", ".join(f"{place} {stored}/{loaded}" for place, (stored, loaded) in found.items()))
+                print(f"{constants_of(name)}: " + ", ".join(f"{place} {stored}/{loaded} in {stores}/{loads}" for place, (stored, loaded, stores, loads) in found.items()))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ namespace {
 
 /// Predicted over measured; NaN where a file lacks the counter.
 struct Ratios {
-  double wavefronts, ideal_wavefronts, sm_read, sm_write, l2_read, crossing, dram_read, dram_write, cycles, registers;
+  double wavefronts, ideal_wavefronts, sm_read, sm_write, l2_read, crossing, dram_read, dram_write, cycles, registers,
+      xu;
   double written;  // 1 + what is off of DRAM's writes over what must be written; NaN where most of it stays in L2
 };
 
@@ -57,6 +58,7 @@ Ratios ratios_of(const SimulationReport& r, const CountedCall& row) {
           over(r.dram_write_bytes, "dram__bytes_write.sum"),
           over(r.cycles, "sm__cycles_elapsed.max"),
           over(r.registers_per_thread, "launch__registers_per_thread"),
+          over(r.xu_instructions, "sm__inst_executed_pipe_xu.sum"),
           output_bytes(row) > 32e6 ? 1 + off / output_and_spill(r) : nan};
 }
 
@@ -73,6 +75,7 @@ constexpr Goal goals[] = {
     {"L2 read", &Ratios::l2_read, 5, any},       {"crossing", &Ratios::crossing, 5, any},
     {"DRAM read", &Ratios::dram_read, 1.5, 6},   {"DRAM write", &Ratios::written, any, 10},
     {"cycles", &Ratios::cycles, 8, any},         {"registers", &Ratios::registers, any, 0.4},  // one of 255
+    {"XU instructions", &Ratios::xu, 0.05, 0.2},
 };
 
 /// Rows that do not keep a goal, and what bounds them instead: what was reached, rounded up.

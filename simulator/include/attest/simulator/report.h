@@ -49,17 +49,19 @@ struct SimulationReport {
   std::vector<AccessWavefronts> smem_accesses;  // what they are made of
   int smem_bytes_per_cta = 0;                   // with what the system reserves
   int registers_per_thread = 0;
-  int spill_bytes_per_thread = 0;   // stored in each key tile
-  int parked_bytes_per_thread = 0;  // stored once a CTA
-  double spill_store_bytes = 0;     // of sm_write_bytes
-  double spill_load_bytes = 0;      // of L1; what misses it is in sm_read_bytes
+  int spill_bytes_per_thread = 0;                                    // stored in each key tile
+  int parked_bytes_per_thread = 0;                                   // stored once a CTA
+  double spill_store_bytes = 0;                                      // of sm_write_bytes
+  double spill_load_bytes = 0;                                       // of L1; what misses it is in sm_read_bytes
+  double spill_store_instructions = 0, spill_load_instructions = 0;  // of a warp, of up to four words
   int ctas_per_sm = 0;
   double cycles = 0;
-  double time_us = 0;         // cycles at the device's clock; a launch is not in it
-  double flops = 0;           // of visible pairs
-  double flops_unmasked = 0;  // of the whole rectangle
-  double flops_executed = 0;  // what the matrix unit does: masked pairs of visited tiles and padding included
-  double exp_count = 0;       // of scores, masked ones in visited tiles included; factors that rescale O are not
+  double time_us = 0;          // cycles at the device's clock; a launch is not in it
+  double flops = 0;            // of visible pairs
+  double flops_unmasked = 0;   // of the whole rectangle
+  double flops_executed = 0;   // what the matrix unit does: masked pairs of visited tiles and padding included
+  double exp_count = 0;        // of scores, masked ones in visited tiles included; factors that rescale O are not
+  double xu_instructions = 0;  // warp instructions of the unit they share with reciprocals, tanh and conversions
   int kernels = 1;
   double hbm_reduction_vs_unfused = 0;  // 1 - DRAM bytes / DRAM bytes of the unfused path
   std::string bound;                    // the busiest resource; "latency" if none reaches a third of its peak

@@ -136,11 +136,12 @@ class Calibrator {
     measured(&DeviceSpec::smem_latency_cycles, hardware::smem_latency_cycles(), "a chain of loads");
     measured(&DeviceSpec::smem_bytes_per_clock, hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
     measured(&DeviceSpec::l2_latency_cycles, hardware::l2_latency_cycles(),
-             "a chain of loads, the second walk over 4 MiB");
+             "a chain of loads, the second walk over 4 MiB, or a quarter of L2");
     measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(), "a chain of loads over 2 GiB");
-    measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(), "all SMs read 8 MiB again and again");
+    measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(),
+             "all SMs copy 8 MiB, or a quarter of L2, to shared memory again and again");
     measured(&DeviceSpec::l2_write_bytes_per_second, hardware::l2_write_bytes_per_second(),
-             "all SMs write 8 MiB again and again");
+             "all SMs write 8 MiB, or a quarter of L2, again and again");
     measured(&DeviceSpec::dram_bytes_per_second, hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
     measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
     measured(&DeviceSpec::dram_read_efficiency, 1, "dram_bytes_per_second is what was read");
@@ -201,6 +202,7 @@ class Calibrator {
       if (r.cycles > 1.1 * shortest) break;  // the longer ones too
       cache_bytes = r.instructions * instruction_bytes;
     }
+    if (cache_bytes == 0) throw EnvironmentError("no loop was fetched as fast as the shortest");
     measured(&DeviceSpec::code_cache_bytes, cache_bytes, "the longest loop that is fetched as fast as short ones");
     std::vector<double> rates;
     for (const hardware::WalkedCode& r : hardware::measure_walked_code()) {

@@ -4,6 +4,7 @@
 
 #include "attest/hardware/device.h"
 #include "attest/hardware/memory.h"
+#include "attest/ptx/cp_async.cuh"
 
 namespace attest::hardware {
 namespace {
@@ -64,6 +65,25 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   if (mixed == 1) *sink = mixed;  // the data are zeros
+}
+
+/// All of `bytes` as often as there are rounds, dealt out to the CTAs in turn: copies to shared memory of 16 bytes a
+/// thread, as attention kernels read K and V.
+__global__ void __launch_bounds__(kThreads) probe_copy(const uint4* data, std::int64_t bytes, int rounds) {
+  constexpr int groups = 5;  // under way: 40 KB
+  __shared__ uint4 shared[groups * kThreads];
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared + threadIdx.x));
+  const std::int64_t chunks = bytes / (16 * kThreads);
+  const auto of_cta = static_cast<int>((chunks * rounds - blockIdx.x + gridDim.x - 1) / gridDim.x);
+  std::int64_t chunk = blockIdx.x % chunks;
+  for (int i = 0, slot = 0; i < of_cta; ++i) {
+    ptx::wait_group(groups - 1);
+    ptx::copy_async_16(to + slot * 16 * kThreads, data + chunk * kThreads + threadIdx.x);
+    ptx::commit_group();
+    slot = slot == groups - 1 ? 0 : slot + 1;
+    for (chunk += gridDim.x; chunk >= chunks;) chunk -= chunks;
+  }
+  ptx::wait_group(0);
 }
 
 /// All of `bytes` by every round, dealt out to the CTAs, each of which has another stretch in the next one.
@@ -160,7 +180,9 @@ double l2_latency_cycles() { return latency_of(in_l2(4 * kMiB), true); }
 double dram_latency_cycles() { return latency_of(2048 * kMiB, false); }
 double l2_bytes_per_second() {
   const std::int64_t bytes = in_l2(8 * kMiB);
-  return std::max(read_rate<Reads::apart>(bytes, 400), read_rate<Reads::near>(bytes, 400));
+  constexpr int rounds = 400;
+  return rate_of(bytes, rounds,
+                 [&](const uint4* data, int ctas) { probe_copy<<<ctas, kThreads>>>(data, bytes, rounds); });
 }
 double dram_bytes_per_second() {
   return std::max(read_rate<Reads::apart>(2048 * kMiB, 1), read_rate<Reads::near>(2048 * kMiB, 1));

@@ -34,16 +34,16 @@ constexpr const char *its_lines = "where L1's lines lie, and what a last use lea
 constexpr Beyond beyond[] = {
     {"window", "sm_read_bytes", 0.17, 0.6, "64 heads: O drives out more of the words"},
     {"forced conflicts", "sm_read_bytes", 0.1, 0.28, "512 keys: O drives out fewer of the words"},
-    {"headdim", "sm_read_bytes", 0.57, 4.9, narrow},
-    {"layout", "sm_read_bytes", 1.1, 2.1, narrow},
+    {"headdim", "sm_read_bytes", 0.51, 4.2, narrow},
+    {"layout", "sm_read_bytes", 1.2, 2.3, narrow},
     {"scores", "sm_read_bytes", 0.083, 0.25, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.67, 1.7, "of 64 heads copies drive out fewer of the words"},
     {"forced spill", "sm_read_bytes", 1.2, 3.2, its_lines},
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72, whose rows share sectors: not looked into"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
-    {"paged", "l2_read_bytes", 5.9, 17.6, "how far CTAs drift that wait for copies"},
+    {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},
     {"forced spill", "dram_read_bytes", 12.7, 37.2, "8192 keys without a mask: not known why"},
-    {"headdim", "dram_write_bytes", 17, 100, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"headdim", "dram_write_bytes", 17.3, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.7, 20.6,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
@@ -82,7 +82,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // Softmax takes what its instructions say, products a tenth more: loads of shared memory by generic addresses.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> errors = {0.09, 0.04, 0.01, 0.16, 0.06, 0.02, 0.14, 0.04, 0.09, 0.12, 0.02, 0.04};
+  const std::vector<double> errors = {0.09, 0.04, 0.01, 0.16, 0.06, 0.025, 0.14, 0.04, 0.09, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
   for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;

@@ -13,8 +13,8 @@ double smem_latency_cycles();
 double l2_latency_cycles();
 double dram_latency_cycles();
 
-/// Bytes a second that all SMs together read, 16 bytes a lane past L1: of 8 MiB (at most a quarter of L2) again and
-/// again, and of 2 GiB once.
+/// Bytes a second that all SMs together copy to shared memory (cp.async) of 8 MiB (at most a quarter of L2) again and
+/// again, and that they read of 2 GiB once, 16 bytes a lane past L1.
 double l2_bytes_per_second();
 double dram_bytes_per_second();
 /// Likewise that they write, again and again.

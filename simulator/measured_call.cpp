@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -140,8 +141,9 @@ std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   MeasuredFile result;
   std::vector<std::string> names;
-  std::size_t last = 0;              // line of a launch
-  std::vector<std::string> of_call;  // its call's cells
+  std::size_t last = 0;                              // line of a launch
+  std::vector<std::string> of_call;                  // its call's cells
+  std::map<std::string_view, std::size_t> launches;  // lines by what they say
   const auto refuse_unfinished = [&] {
     if (result.calls.empty()) return;
     const MeasuredCall& call = result.calls.back();
@@ -206,6 +208,10 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
         refuse(cells[i], fmt::format("{}, of {}", why, names[i]));
       read.counters[names[i]] = *value;
     }
+    // what takes time is never counted alike to the last digit
+    const bool timed = read.counters.contains(std::string(cycles)) || read.counters.contains(std::string(nanoseconds));
+    if (const auto [before, is_new] = launches.emplace(line, at); timed && !is_new)
+      refuse(shortened(line, 40), fmt::format("is line {} once more", before->second));
   });
   refuse_unfinished();
   return result;

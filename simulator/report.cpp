@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <span>
 
 #include "address.h"
-#include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/compulsory.h"
-#include "attest/simulator/plan_file.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/unified_buffer.h"
 #include "code_fetch.h"
@@ -21,41 +16,11 @@
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "l1_turn.h"
+#include "refusals.h"
 #include "xu_instructions.h"
 
 namespace attest {
 namespace {
-
-/// The first field that the cost models do not describe, and what it is.
-struct Undescribed {
-  const char *field = nullptr, *what = nullptr;
-};
-
-Undescribed undescribed(const Case& c) {
-  const std::pair<bool, Undescribed> fields[] = {
-      {is_fp8(c.problem.dtype), {"dtype", "8-bit inputs"}},
-      {c.backward, {"backward", "the backward"}},
-  };
-  for (const auto& [asked, field] : fields)
-    if (asked) return field;
-  return {};
-}
-
-void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
-  validate(c);
-  if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
-    throw InvalidInput(lacking.field, lacking.what, "is nothing that the cost models describe");
-  if (const auto fault = plan_fault(plan, c, device)) throw InvalidInput(fault->field, fault->value, fault->limit);
-}
-
-/// Each CTA that the device holds at a time is followed, through two waves at least: so many take seconds.
-void check_resident(int ctas_per_sm, const DeviceSpec& device) {
-  constexpr std::int64_t most_resident = 16384;
-  if (const std::int64_t resident = device.num_sms * ctas_per_sm; resident > most_resident)
-    throw InvalidInput("num_sms", fmt::format("{}", device.num_sms),
-                       fmt::format("with {} CTAs of this plan an SM makes {} CTAs at a time, must not exceed {}",
-                                   ctas_per_sm, resident, most_resident));
-}
 
 /// The plan with spill as the register estimate has it, for the models that only know plans.
 KernelPlan with_spill(KernelPlan plan, const RegisterEstimate& registers) {
@@ -158,36 +123,7 @@ double driven_out_by_output(const SimulationReport& r, int words) {
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 
-void check_ablation(std::string_view name, const Case& c) {
-  const auto is_named = [&](const NamedPlan& named) { return named.name == name; };
-  if (std::none_of(std::begin(ablation_plans), std::end(ablation_plans), is_named)) return;
-  const auto fault = ablation_fault(c);
-  if (!fault) return;
-  const auto value = to_json(c).at(std::string(fault->field));
-  throw InvalidInput(fault->field, value.is_string() ? fmt::format("'{}'", value.get<std::string>()) : value.dump(),
-                     fmt::format("{}, and --plan {} takes nothing else", fault->limit, name));
-}
-
 }  // namespace
-
-std::optional<std::string> unpredicted(const Case& c) {
-  const Undescribed lacking = undescribed(c);
-  if (lacking.field == nullptr) return std::nullopt;
-  return fmt::format("{}: the cost models do not describe {}", lacking.field, lacking.what);
-}
-
-KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
-  validate(c);
-  check_ablation(name, c);
-  const auto smem_bytes = static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u));
-  for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
-    for (const NamedPlan& named : plans)
-      if (named.name == name)
-        return with_compiled_registers(with_layout(named.make(c, smem_bytes), c), name, c, device);
-  std::string known;
-  for (const NamedPlan& named : named_plans) known += (known.empty() ? "" : ", ") + std::string(named.name);
-  throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));
-}
 
 void compare_with_unfused(SimulationReport& r) {
   r.unfused = unfused_cost(r.c.problem, r.device);

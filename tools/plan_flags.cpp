@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
 #include "case_flags.h"
 

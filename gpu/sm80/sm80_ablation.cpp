@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "ablations.h"
-#include "attest/plan/catalog.h"
+#include "attest/plan/ablation_plans.h"
 #include "attest/problem/error.h"
 #include "attest/sm80/ablation.h"
 #include "attest/sm80/sm80_forward.h"

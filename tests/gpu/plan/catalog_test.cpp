@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "attest/plan/ablation_plans.h"
+
 namespace attest {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 #include "attest/sm80/ablation.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/report.h"

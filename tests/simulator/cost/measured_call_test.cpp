@@ -112,6 +112,10 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   for (const std::string name : {"sm__cycles_elapsed.max", "gpu__time_duration.sum"})
     EXPECT_EQ(message_of("mechanism,kernel,case,launch,function," + name + "\nm,sm80,{},0,f,0\n"),
               "panel.csv: line 2: '0' is no time that a launch takes, of " + name);
+  EXPECT_EQ(message_of(head + row + "\n" + row + "\n"), "") << "it may be counted alike";
+  const std::string timed = "m,sm80,{},0,f,7\n";
+  EXPECT_EQ(message_of("mechanism,kernel,case,launch,function,sm__cycles_elapsed.max\n" + timed + timed),
+            "panel.csv: line 3: 'm,sm80,{},0,f,7' is line 2 once more");
   EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
             "panel.csv: line 1: 'a__b.sum' is a column already");
   EXPECT_EQ(message_of(head + "\xff" + row + "\n"),

@@ -39,7 +39,7 @@ constexpr Beyond beyond[] = {
     {"scores", "sm_read_bytes", 0.083, 0.25, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.67, 1.7, "of 64 heads copies drive out fewer of the words"},
     {"forced spill", "sm_read_bytes", 1.2, 3.2, its_lines},
-    {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72, whose rows share sectors: not looked into"},
+    {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},
     {"forced spill", "dram_read_bytes", 12.7, 37.2, "8192 keys without a mask: not known why"},

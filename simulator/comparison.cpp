@@ -40,7 +40,7 @@ constexpr auto longest = [](const Call& call, std::string_view counter) { return
 constexpr std::string_view program = "the recorded program: exact but for what it does not hold";
 constexpr std::string_view seen = "the recorded program, with predicate P0 taken for false as the counter takes it";
 constexpr std::string_view spill = "registers: estimated spill, or the plan's own data";
-constexpr std::string_view by_place = "the compiled kernel's, by place; of another one, one a word";
+constexpr std::string_view by_place = "our compiled kernel's, by place; not known of others";
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 

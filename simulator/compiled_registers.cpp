@@ -31,7 +31,7 @@ struct Words {
 /// A row of the file: what ptxas says, and those words.
 struct Compiled {
   int arch, tile, kind, registers, frame;
-  Words stored, loaded, stores, loads;
+  Words stored, loaded, store_instructions, load_instructions;
   std::string plan;
 };
 
@@ -161,8 +161,8 @@ std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_
                                             const DeviceSpec& device) {
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return std::nullopt;
-  return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c), words_of(row->stores, plan, c),
-                       words_of(row->loads, plan, c)};
+  return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c),
+                       words_of(row->store_instructions, plan, c), words_of(row->load_instructions, plan, c)};
 }
 
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {

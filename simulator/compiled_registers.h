@@ -21,7 +21,8 @@ namespace attest {
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 struct CompiledSpill {
-  SpillWords stored, loaded, stores, loads;  // as RegisterEstimate has them
+  SpillWords stored, loaded;
+  SpillWords store_instructions, load_instructions;  // that move them, up to four words each
 };
 
 /// Of the compiled kernel whose registers and spill `plan` has: the one that `name` names, or any of its tiles. None

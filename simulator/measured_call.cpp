@@ -208,10 +208,11 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
         refuse(cells[i], fmt::format("{}, of {}", why, names[i]));
       read.counters[names[i]] = *value;
     }
-    // what takes time is never counted alike to the last digit
-    const bool timed = read.counters.contains(std::string(cycles)) || read.counters.contains(std::string(nanoseconds));
+    // with their cycles two launches are never counted alike to the last digit
+    const bool timed = read.counters.contains(std::string(cycles));
     if (const auto [before, is_new] = launches.emplace(line, at); timed && !is_new)
-      refuse(shortened(line, 40), fmt::format("is line {} once more", before->second));
+      refuse(fmt::format("{}, {}, launch {}", cells[0], cells[1], cells[3]),
+             fmt::format("is line {} once more, {} and all; remove one of them", before->second, cycles));
   });
   refuse_unfinished();
   return result;

@@ -154,7 +154,6 @@ RegisterEstimate estimate_registers(const KernelPlan& plan, const DeviceSpec& de
   r.stored.enters = plan.spill_words_entering, r.stored.once = r.parked_words - r.stored.enters;
   r.stored.masked = r.stored.whole = r.spill_words;
   r.loaded.once = r.known ? r.parked_words : 0, r.loaded.masked = r.loaded.whole = of_tile;
-  r.stores = r.stored, r.loads = r.loaded;
   return r;
 }
 

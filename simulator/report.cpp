@@ -147,9 +147,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.device = device;
 
   r.registers = estimate_registers(plan, device);
-  if (const auto spill = compiled_spill(plan, plan_name, c, device))
-    r.registers.stored = spill->stored, r.registers.loaded = spill->loaded, r.registers.stores = spill->stores,
-    r.registers.loads = spill->loads;
+  const std::optional<CompiledSpill> compiled = compiled_spill(plan, plan_name, c, device);
+  if (compiled) r.registers.stored = compiled->stored, r.registers.loaded = compiled->loaded;
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
   r.spill_bytes_per_thread = 4 * r.registers.spill_words;
@@ -222,27 +221,27 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto by = [&](Operand x) {
     return static_cast<double>(counts.global_sectors[static_cast<std::size_t>(x)]) * 32;
   };
-  const auto spilled_bytes = [&](double words, std::int64_t times) {
-    return line_bytes * words * plan.num_warps * static_cast<double>(times);
+  const auto by_warps = [&](double of_warp, std::int64_t times) {
+    return of_warp * plan.num_warps * static_cast<double>(times);
   };
-  const auto all_spilled_bytes = [&](const SpillWords& words) {
-    return spilled_bytes(words.early, r.walk.ctas - r.walk.ctas_with_rows) +
-           spilled_bytes(words.once, r.walk.ctas_with_rows) + spilled_bytes(words.run, runs.all) +
-           spilled_bytes(words.enters, runs.whole) + spilled_bytes(words.masked, counts.masked_key_tiles) +
-           spilled_bytes(words.whole, r.walk.key_tiles - counts.masked_key_tiles) +
-           spilled_bytes(words.masked_rescales, runs.masked_first) +  // O is rescaled in the first key tile, and
-           spilled_bytes(words.whole_rescales, runs.whole_first);     // seldom after
+  const auto by_all_warps = [&](const SpillWords& n) {
+    return by_warps(n.early, r.walk.ctas - r.walk.ctas_with_rows) + by_warps(n.once, r.walk.ctas_with_rows) +
+           by_warps(n.run, runs.all) + by_warps(n.enters, runs.whole) + by_warps(n.masked, counts.masked_key_tiles) +
+           by_warps(n.whole, r.walk.key_tiles - counts.masked_key_tiles) +
+           by_warps(n.masked_rescales, runs.masked_first) +  // O is rescaled in the first key tile, and seldom after
+           by_warps(n.whole_rescales, runs.whole_first);
   };
+  const auto spilled_bytes = [&](double words, std::int64_t times) { return line_bytes * by_warps(words, times); };
   const std::int64_t persistent =
       plan.persistence == Persistence::none ? 0 : std::min(r.walk.ctas, device.num_sms * r.ctas_per_sm);
-  r.spill_store_bytes = all_spilled_bytes(r.registers.stored) + spilled_bytes(plan.spill_words_at_start, persistent) +
+  r.spill_store_bytes = line_bytes * by_all_warps(r.registers.stored) +
+                        spilled_bytes(plan.spill_words_at_start, persistent) +
                         LineSampler::sector_bytes * static_cast<double>(plan.producer_spill_sectors * r.walk.ctas);
-  r.spill_load_bytes = all_spilled_bytes(r.registers.loaded);
-  // what is not of SpillWords is stored word by word
-  r.spill_store_instructions =
-      (r.spill_store_bytes + all_spilled_bytes(r.registers.stores) - all_spilled_bytes(r.registers.stored)) /
-      line_bytes;
-  r.spill_load_instructions = all_spilled_bytes(r.registers.loads) / line_bytes;
+  r.spill_load_bytes = line_bytes * by_all_warps(r.registers.loaded);
+  if (compiled) {
+    r.spill_store_instructions = by_all_warps(compiled->store_instructions);
+    r.spill_load_instructions = by_all_warps(compiled->load_instructions);
+  }
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
   const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);
   const double missed_bytes =

@@ -12,21 +12,8 @@ namespace {
 constexpr int division = 3;
 // What gpu/sm80's code divides (cuobjdump -sass): lanes, rows and granules in a call of the function that copies; the
 // same for a store of what is not plain, and the rows of each of its passes; a CTA's key tiles by splits, twice; a row
-// in pages by a page, a row of packed heads by the heads.
+// in pages by a page, a row of packed heads by the heads; a query head by those of a key head, twice.
 constexpr int of_call = 5 * division, of_store = 3 * division, of_pass = division, of_splits = 2 * division;
-
-/// A query head by those of a key head: by gpu/sm80 twice where heads share keys, by FlashAttention 2 once everywhere.
-double of_key_head(const SimulationReport& r) {
-  if (r.plan_name == "fa2") return division;
-  return r.c.problem.nheads != r.c.problem.nheads_k ? 2 * division : 0;
-}
-
-/// What cuDNN's counters have beside what its plan implies, in every call of simulator/measured/h200_cudnn.csv: 25 a
-/// query tile, of which three a warp that computes look like a division, and a division a CTA.
-double of_cudnn(const SimulationReport& r) {
-  const std::int64_t resident = std::min(r.walk.ctas, r.device.num_sms * r.ctas_per_sm);
-  return 25.0 * static_cast<double>(r.walk.ctas_with_rows) + division * static_cast<double>(resident);
-}
 
 /// Groups of so many rows of the query tiles of all heads, in each split.
 std::int64_t groups_of_rows(const SimulationReport& r, int rows) {
@@ -37,8 +24,9 @@ std::int64_t groups_of_rows(const SimulationReport& r, int rows) {
 }
 
 /// In the tiles' copies, a warp's.
-double of_copies(const SimulationReport& r, double key_head) {
+double of_copies(const SimulationReport& r) {
   const KernelPlan& plan = r.plan;
+  const double key_head = r.c.problem.nheads != r.c.problem.nheads_k ? 2 * division : 0;
   const bool pages = r.c.layout.page_size > 0;
   double n = 0;
   for (const Operand x : {Operand::k, Operand::v}) {
@@ -60,7 +48,7 @@ double of_copies(const SimulationReport& r, double key_head) {
 /// In the stores of O and LSE, a warp's.
 double of_stores(const SimulationReport& r) {
   const KernelPlan& plan = r.plan;
-  if (!copies_by_call(plan)) return 0;
+  if (!copies_by_call(plan) || plan.num_splits > 1) return 0;
   const int passes = plan.rows_per_warp() / plan.store_rows(), panels = plan.granules(Operand::o) / plan.store_lanes();
   const double narrow = plan.copy_bytes_o < 16 ? of_store + passes * of_pass : 0;
   const double packed = plan.packed_heads > 1 ? passes * panels * division : 0;
@@ -69,11 +57,11 @@ double of_stores(const SimulationReport& r) {
   return n;
 }
 
-/// In the kernel that combines splits, a warp of which has a row: a lane's two exponentials and its division each 32
-/// splits, and where its row of packed heads lies in O and in LSE.
+/// In the kernel that combines splits, a warp of which has a row: each 32 splits a lane's two exponentials and its
+/// division, a reciprocal and a check of its range (FCHK); and where its row of packed heads lies in O and in LSE.
 double of_combine(const SimulationReport& r) {
   const int turns = (r.plan.num_splits + 31) / 32;
-  return static_cast<double>(groups_of_rows(r, 1)) * (3 * turns + (r.plan.packed_heads > 1 ? 2 * division : 0));
+  return static_cast<double>(groups_of_rows(r, 1)) * (4 * turns + (r.plan.packed_heads > 1 ? 2 * division : 0));
 }
 
 }  // namespace
@@ -90,11 +78,13 @@ double xu_instructions(const SimulationReport& r, const Counts& counts, const Ke
   n += warps * rows * ctas * (plan.stores_lse ? 2 : 1);  // a logarithm and a reciprocal of its sum
   if (plan.sink) n += warps * rows * ctas * 2 / plan.num_splits;
   if (plan.softcap) n += scores + warps * tiles;  // tanh, and the reciprocal of the cap
-  if (r.plan_name == "cudnn") n += of_cudnn(r);
-  if (plan.matrix_kind == MatrixKind::wgmma) return n;
-  const double key_head = of_key_head(r);
-  n += warps * static_cast<double>(r.walk.ctas) * (key_head + (plan.num_splits > 1 ? of_splits : 0));
-  return n + of_copies(r, key_head) + (plan.num_splits > 1 ? of_combine(r) : of_stores(r));
+  // below compute capability 9.0 gpu/sm80's conversion of a distance (I2F; above I2FP, of another unit)
+  if (plan.alibi && copies_by_call(plan) && r.device.compute_capability < 90) n += scores;
+  const auto resident = static_cast<double>(std::min(r.walk.ctas, r.device.num_sms * r.ctas_per_sm));
+  n += plan.xu_per_query_tile * static_cast<double>(r.walk.ctas);
+  if (plan.persistence != Persistence::none) n += plan.xu_per_cta * resident;
+  if (plan.num_splits > 1) n += of_combine(r) + warps * static_cast<double>(r.walk.ctas) * of_splits;
+  return n + of_copies(r) + of_stores(r);
 }
 
 }  // namespace attest

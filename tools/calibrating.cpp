@@ -202,7 +202,7 @@ class Calibrator {
       if (r.cycles > 1.1 * shortest) break;  // the longer ones too
       cache_bytes = r.instructions * instruction_bytes;
     }
-    if (cache_bytes == 0) throw EnvironmentError("no loop was fetched as fast as the shortest");
+    if (cache_bytes == 0) throw EnvironmentError("no loop of straight code was measured");
     measured(&DeviceSpec::code_cache_bytes, cache_bytes, "the longest loop that is fetched as fast as short ones");
     std::vector<double> rates;
     for (const hardware::WalkedCode& r : hardware::measure_walked_code()) {

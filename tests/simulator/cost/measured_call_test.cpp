@@ -115,7 +115,11 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head + row + "\n" + row + "\n"), "") << "it may be counted alike";
   const std::string timed = "m,sm80,{},0,f,7\n";
   EXPECT_EQ(message_of("mechanism,kernel,case,launch,function,sm__cycles_elapsed.max\n" + timed + timed),
-            "panel.csv: line 3: 'm,sm80,{},0,f,7' is line 2 once more");
+            "panel.csv: line 3: 'm, sm80, launch 0' is line 2 once more, sm__cycles_elapsed.max and all; remove one of "
+            "them");
+  const std::string ns = "m,sm80,{},0,f,4096\n";
+  EXPECT_EQ(message_of("mechanism,kernel,case,launch,function,gpu__time_duration.sum\n" + ns + ns), "")
+      << "it goes in steps of 32 ns";
   EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
             "panel.csv: line 1: 'a__b.sum' is a column already");
   EXPECT_EQ(message_of(head + "\xff" + row + "\n"),

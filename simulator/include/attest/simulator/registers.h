@@ -40,7 +40,6 @@ struct RegisterEstimate {
   int parked_words = 0;          // that it stores there once and loads in each key tile
   SpillWords stored, loaded;     // likewise; loaded is what is stored in a key tile once there, and what is parked in
                                  // each; of a known plan that is not a compiled kernel of ours as it is stored
-  SpillWords stores, loads;      // instructions that do, of up to four words each; not compiled, of one
   int producer_limit = 0;        // registers that setmaxnreg leaves a producer
   int producer_stack_words = 0;  // of a producer's thread, of which one works
   bool known = false;            // registers and spill are the plan's own data, not estimated

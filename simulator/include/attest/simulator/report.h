@@ -49,11 +49,12 @@ struct SimulationReport {
   std::vector<AccessWavefronts> smem_accesses;  // what they are made of
   int smem_bytes_per_cta = 0;                   // with what the system reserves
   int registers_per_thread = 0;
-  int spill_bytes_per_thread = 0;                                    // stored in each key tile
-  int parked_bytes_per_thread = 0;                                   // stored once a CTA
-  double spill_store_bytes = 0;                                      // of sm_write_bytes
-  double spill_load_bytes = 0;                                       // of L1; what misses it is in sm_read_bytes
-  double spill_store_instructions = 0, spill_load_instructions = 0;  // of a warp, of up to four words
+  int spill_bytes_per_thread = 0;   // stored in each key tile
+  int parked_bytes_per_thread = 0;  // stored once a CTA
+  double spill_store_bytes = 0;     // of sm_write_bytes
+  double spill_load_bytes = 0;      // of L1; what misses it is in sm_read_bytes
+  // That a warp moves them by, up to four words each; known of gpu/sm80's compiled kernels.
+  std::optional<double> spill_store_instructions, spill_load_instructions;
   int ctas_per_sm = 0;
   double cycles = 0;
   double time_us = 0;          // cycles at the device's clock; a launch is not in it

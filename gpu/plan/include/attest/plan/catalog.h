@@ -133,6 +133,7 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);
   if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
+  plan.xu_per_query_tile = 3 * plan.num_warps;  // a head by heads of a key head
   if (plan.element_bytes == 2 && padded == 96) {
     const bool fills_rows = p.headdim == padded;
     plan.known_registers = fills_rows && !(causal && whole) ? 252 : 255;
@@ -210,6 +211,9 @@ constexpr KernelPlan fa3_plan(const Problem& p, std::uint32_t /*max_smem_bytes*/
   if (padded == 64 || padded == 128) plan.known_registers = plan.num_warps == 12 ? 128 : 168;
   if (!masked && padded == 64) plan.spill_words_at_start = 6, plan.spill_words_per_cta = 1;
   if (!masked && padded == 128) plan.producer_spill_sectors = 10;
+  // likewise counted: a division in each query tile that is taken from the counter, one of each warp at the start
+  plan.xu_per_query_tile = masked ? 3 : 0;
+  if (!masked && padded == 128) plan.xu_per_cta = 3 * plan.num_warps;
   return plan;
 }
 
@@ -241,6 +245,7 @@ constexpr KernelPlan cudnn_plan(const Problem& p, std::uint32_t /*max_smem_bytes
   plan.masks_full_tiles = full && p.seqlen_k % plan.tile_n != 0;
   plan.stores_lse = false;
   plan.known_registers = 168;
+  plan.xu_per_query_tile = 3 * plan.num_warps + 1, plan.xu_per_cta = 3;  // as counted in all of h200_cudnn.csv
   // by when CTAs of one GPC end (docs/results/h200-sm/one_gpc.csv); of the kernels that mask, the one of 128 columns
   plan.step_deviation = padded == 64 ? 13 : padded == 128 ? (plan.masks_full_tiles ? 11 : 17) : padded == 192 ? 7 : 14;
   return plan;
@@ -296,6 +301,7 @@ constexpr KernelPlan attest_plan(const Case& c, std::uint32_t max_smem_bytes) {
   if (plan.smem_bytes() > max_smem_bytes && plan.tile_m > 64) plan.tile_m = 64, plan.num_warps = 4;
   while (plan.smem_bytes() > max_smem_bytes && plan.tile_n > 32) plan.tile_n /= 2;
   if (plan.smem_bytes() > max_smem_bytes && plan.element_bytes > 1) plan.tile_n = 16;
+  plan.xu_per_query_tile = p.nheads != p.nheads_k ? 6 * plan.num_warps : 0;  // likewise, twice
   return with_words_of(plan, choice.kind);
 }
 

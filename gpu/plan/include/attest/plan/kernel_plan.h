@@ -67,6 +67,9 @@ struct KernelPlan {
   int num_splits = 1;    // CTAs that share a query tile's key tiles; beyond 1 they leave partial results to combine()
   bool softcap = false, alibi = false, bias = false, sink = false;
   int exp_instructions = 1;  // a score: 1 where exp2 flushes denormals to zero, 4 where it scales them
+  // Instructions of the exponentials' unit beside what the rest of a plan implies, such as divisions of integers:
+  int xu_per_query_tile = 0;
+  int xu_per_cta = 0;  // of a persistent grid
   // What its code holds in registers beside accumulators, fragments and rows: 32-bit words a thread.
   int loop_words = 22;        // across the loop over key tiles: addresses, bounds, counters, what its end needs
   int loop_words_sm90 = 0;    // more of them where it is compiled for compute capability 9.0

@@ -7,7 +7,8 @@
 namespace attest {
 
 /// Of the call that `report` describes as far as its walk. Exponentials, logarithms, reciprocals and tanh follow from
-/// the plan; divisions of integers are gpu/sm80's, as its machine code has them for compute capability 9.0, or the plan's own.
+/// the plan; divisions of integers are gpu/sm80's, as its machine code has them for compute capability 9.0, or the
+/// plan's own.
 double xu_instructions(const SimulationReport& report, const Counts& counts, const KeyRuns& runs);
 
 }  // namespace attest

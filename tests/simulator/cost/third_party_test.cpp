@@ -70,11 +70,11 @@ struct Goal {
 };
 constexpr double any = 1e9;
 constexpr Goal goals[] = {
-    {"wavefronts", &Ratios::wavefronts, 0.2, 1}, {"ideal wavefronts", &Ratios::ideal_wavefronts, 0.2, 1},
-    {"SM read", &Ratios::sm_read, 0.2, 0.2},     {"SM write", &Ratios::sm_write, 0.2, 0.2},
-    {"L2 read", &Ratios::l2_read, 5, any},       {"crossing", &Ratios::crossing, 5, any},
-    {"DRAM read", &Ratios::dram_read, 1.5, 6},   {"DRAM write", &Ratios::written, any, 10},
-    {"cycles", &Ratios::cycles, 8, any},         {"registers", &Ratios::registers, any, 0.4},  // one of 255
+    {"wavefronts", &Ratios::wavefronts, 0.2, 1},  {"ideal wavefronts", &Ratios::ideal_wavefronts, 0.2, 1},
+    {"SM read", &Ratios::sm_read, 0.2, 0.2},      {"SM write", &Ratios::sm_write, 0.2, 0.2},
+    {"L2 read", &Ratios::l2_read, 5, any},        {"crossing", &Ratios::crossing, 5, any},
+    {"DRAM read", &Ratios::dram_read, 1.5, 6},    {"DRAM write", &Ratios::written, any, 10},
+    {"cycles", &Ratios::cycles, 8, any},          {"registers", &Ratios::registers, any, 0.4},  // one of 255
     {"XU instructions", &Ratios::xu, 0.01, 0.02},
 };
 

@@ -15,7 +15,7 @@ constexpr int division = 3;
 // in pages by a page, a row of packed heads by the heads; a query head by those of a key head, twice.
 constexpr int of_call = 5 * division, of_store = 3 * division, of_pass = division, of_splits = 2 * division;
 
-/// Groups of so many rows of the query tiles of all heads, in each split.
+/// Groups of so many rows, of the query tiles of all heads.
 std::int64_t groups_of_rows(const SimulationReport& r, int rows) {
   std::int64_t groups = 0;
   for (const Lengths& n : lengths_of(r.c.problem))

@@ -50,7 +50,8 @@ Softmax softmax_of(const StepDemand& d, const KernelPlan& plan, const DeviceSpec
   }
   s.after.push_back({alu, (1 - hidden) * d.packing, device.alu_beside_wgmma});
   s.after.push_back({fma, (1 - hidden) * d.rescaling, device.fma_beside_wgmma, 1 / device.fma_instruction_cycles});
-  s.after.push_back({no_pipe, d.fixed - d.exchange - d.among_products});
+  // V's copy is waited for beside the scores
+  s.after.push_back({no_pipe, d.fixed - d.exchange - d.among_products + d.copy_gate + d.turn_gate});
   return s;
 }
 

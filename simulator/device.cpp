@@ -60,7 +60,6 @@ constexpr Field fields[] = {
     {"wgmma_latency_cycles", &DeviceSpec::wgmma_latency_cycles, 0, 1e6},
     {"alu_beside_wgmma", &DeviceSpec::alu_beside_wgmma, 1, 100},
     {"fma_beside_wgmma", &DeviceSpec::fma_beside_wgmma, 1, 100},
-    {"exp_beside_wgmma", &DeviceSpec::exp_beside_wgmma, 1, 100},
     {"scaled_exp_beside_wgmma", &DeviceSpec::scaled_exp_beside_wgmma, 1, 100},
     {"step_deviation_mma_sync", &DeviceSpec::step_deviation_mma_sync, 0, 0.5},
     {"step_deviation_mma_sync_alone", &DeviceSpec::step_deviation_mma_sync_alone, 0, 0.5},

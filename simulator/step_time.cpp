@@ -31,10 +31,13 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
   return plan.element_bytes == 4 ? device.fp32_fma_per_clock : device.mma_sync_fma_per_clock_16bit;
 }
 
-// Of an H200's loops (docs/results/h200-sm.md). What a 64 x N softmax takes alone beyond its pipes' times: shuffles,
-// dependent scales (step.csv, softmax alone: 145 at N = 128 and 176), less the 60 instructions of that loop that are
-// counted in loop_instructions().
-constexpr double softmax_latency = 145 - 60;
+// Of an H200's loops (docs/results/h200-sm.md). What the lanes of a row wait for each other's maxima, and what a
+// softmax of 64 x N takes beyond that, its maxima and its scaled exponentials (contention, alone, N = 128 and 176: 212
+// and 260 are 68 and 92 maxima and 75, 842 and 1102 all of it).
+constexpr double exchange_cycles = 75, softmax_latency = 32;
+// What a warp waits at an mbarrier whose phase is over, and for a turn that another warpgroup hands on at a named
+// barrier: 44.5 and 32.5 cycles, of two instructions each (gates).
+constexpr double mbarrier_cycles = 42.5, turn_cycles = 30.5;
 // Storing P costs 4 cycles for 8 columns and a fence (step.csv, 192 x 64 alone).
 constexpr double p_store_cycles = 4.0 / 8, p_fence_cycles = 60;
 
@@ -153,8 +156,10 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   d.rescaling = fma_pipe * (outputs + 2);
   d.epilogue = fma_pipe * outputs + alu * outputs / 2;
   d.scaling = fma_pipe * (elements + 2);
-  d.exchange = softmax_latency, d.among_products = instructions_among_products(plan);
-  d.fixed = softmax_latency + loop_instructions(plan) + instructions_of_spilled_word * spill_words;
+  d.exchange = exchange_cycles, d.among_products = instructions_among_products(plan);
+  d.fixed = exchange_cycles + softmax_latency + loop_instructions(plan) + instructions_of_spilled_word * spill_words;
+  if (plan.producer_warps > 0) d.copy_gate = mbarrier_cycles;
+  if (plan.num_warps > 4) d.turn_gate = turn_cycles;
   if (plan.p_in_smem) d.fixed += p_store_cycles * elements + p_fence_cycles;
   return d;
 }

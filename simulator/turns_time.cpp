@@ -14,16 +14,19 @@ constexpr int settled = 16, followed = 48;  // key tiles
 /// What a warpgroup does with a key tile, in this order. At a gate it waits for a copy or for its turn.
 enum Phase : std::uint8_t {
   key_gate,
+  key_passed,
   scores,
   scores_end,
   maxima,
   turn_gate,
+  turn_passed,
   exponentials,
   value_gate,
+  value_passed,
   output,
   output_end
 };
-constexpr std::size_t phases = 9;
+constexpr std::size_t phases = 12;
 
 struct Warpgroup {
   std::uint8_t phase = key_gate;
@@ -61,15 +64,14 @@ class Turns {
     alone_[scores] = d.tensor * headdim / (headdim + headdim_v);
     alone_[output] = d.tensor - alone_[scores];
     alone_[scores_end] = alone_[output_end] = device.wgmma_latency_cycles;
-    alone_[maxima] = d.maxima + d.fixed;
-    alone_[exponentials] = d.exp + d.sums + d.rescaling + d.packing;
-    const double beside_maxima = device.alu_beside_wgmma * d.maxima + d.fixed;
-    const double beside_exponentials = device.exp_beside_wgmma * d.exp +
-                                       device.fma_beside_wgmma * (d.sums + d.rescaling) +
-                                       device.alu_beside_wgmma * d.packing;
+    alone_[key_passed] = alone_[value_passed] = d.copy_gate, alone_[turn_passed] = d.turn_gate;
+    const double rest = d.fixed - d.exchange - d.among_products;
+    alone_[maxima] = d.maxima + d.exchange + rest;
+    // all else of the softmax stands among exponentials, as far as there is room
+    alone_[exponentials] = std::max(d.exp + d.scaling, d.sums + d.packing + d.rescaling);
     slower_.fill(1);
-    slower_[maxima] = beside_maxima / alone_[maxima];
-    slower_[exponentials] = beside_exponentials / alone_[exponentials];
+    slower_[maxima] = (device.alu_beside_wgmma * (d.maxima + d.exchange) + rest) / alone_[maxima];
+    slower_[exponentials] = device.scaled_exp_beside_wgmma;
     copy_cycles_ = {plan.tile_bytes(Operand::k) / l2_bytes_per_clock(device),
                     plan.tile_bytes(Operand::v) / l2_bytes_per_clock(device)};
   }

@@ -12,7 +12,8 @@ struct TurnsTime {
 
 /// Followed from phase to phase for `ctas` on an SM: products share the tensor pipe evenly and make instructions beside
 /// them slower, a turn at exponentials is one warpgroup's at a time, in their order, and a producer a CTA fills slots
-/// that all of its warpgroups have released, K before V, from L2.
+/// that all of its warpgroups have released, K before V, from L2. Sums, packing and rescaling stand among exponentials;
+/// a copy that has landed and a turn that is there are passed in cycles of their own.
 TurnsTime turns_time(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
 }  // namespace attest

@@ -13,6 +13,7 @@
 #include "attest/counters/counter_reader.h"
 #include "attest/gpu/cuda_error.h"
 #include "attest/gpu/device.h"
+#include "attest/hardware/contention.h"
 #include "attest/hardware/l2.h"
 #include "attest/hardware/launches.h"
 #include "attest/hardware/memory.h"
@@ -136,15 +137,25 @@ class Calibrator {
     measured(&DeviceSpec::smem_latency_cycles, hardware::smem_latency_cycles(), "a chain of loads");
     measured(&DeviceSpec::smem_bytes_per_clock, hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
     measured(&DeviceSpec::l2_latency_cycles, hardware::l2_latency_cycles(),
-             "a chain of loads, the second walk over 4 MiB, or a quarter of L2");
-    measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(), "a chain of loads over 2 GiB");
+             "chains of loads, one an SM, the second walk over 2 to 4 MiB, or a quarter of L2");
+    measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(),
+             "chains of loads, one an SM, of 256 KiB each that L2 has let go");
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(),
              "all SMs copy 8 MiB, or a quarter of L2, to shared memory again and again");
     measured(&DeviceSpec::l2_write_bytes_per_second, hardware::l2_write_bytes_per_second(),
              "all SMs write 8 MiB, or a quarter of L2, again and again");
-    measured(&DeviceSpec::dram_bytes_per_second, hardware::dram_bytes_per_second(), "all SMs read 2 GiB");
-    measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
-    measured(&DeviceSpec::dram_read_efficiency, 1, "dram_bytes_per_second is what was read");
+    const double read = hardware::dram_read_bytes_per_second();
+    constexpr double transfers_a_clock = 2, bits_a_byte = 8;
+    double peak = transfers_a_clock * 1e3 * attribute(cudaDevAttrMemoryClockRate) *
+                  attribute(cudaDevAttrGlobalMemoryBusWidth) / bits_a_byte;
+    if (peak >= read) {
+      asked(&DeviceSpec::dram_bytes_per_second, peak,
+            "twice cudaDevAttrMemoryClockRate, times cudaDevAttrGlobalMemoryBusWidth");
+    } else {  // a driver that does not say
+      peak = read;
+      measured(&DeviceSpec::dram_bytes_per_second, peak, "all SMs read 2 GiB");
+    }
+    measured(&DeviceSpec::dram_read_efficiency, read / peak, "all SMs read 2 GiB");
   }
 
   /// What a walk that begins again finds, by what DRAM reads; and what of a write is not yet in DRAM.
@@ -239,8 +250,8 @@ class Calibrator {
       throw std::logic_error("no such run of wgmma");
     };
     constexpr double fma_of_product = 64 * 128 * 16;
-    const double rate = 2 * 24 * fma_of_product / (cycles(2, 32) - cycles(2, 8));
-    measured(&DeviceSpec::wgmma_fma_per_clock_16bit, rate, "24 more products of 64 x 128 x 16 by two warpgroups");
+    const double rate = 2 * 96 * fma_of_product / (cycles(2, 128) - cycles(2, 32));
+    measured(&DeviceSpec::wgmma_fma_per_clock_16bit, rate, "96 more products of 64 x 128 x 16 by two warpgroups");
     measured(&DeviceSpec::wgmma_latency_cycles, cycles(1, 8) - 8 * fma_of_product / rate,
              "what 8 products take beyond their rate");
     const std::vector<hardware::RateBesideProducts> rates = hardware::measure_beside_products();
@@ -256,7 +267,11 @@ class Calibrator {
     measured(&DeviceSpec::alu_beside_wgmma, (beside("max") + beside("pack")) / 2,
              "max and pack beside another's products");
     measured(&DeviceSpec::fma_beside_wgmma, (beside("fma") + beside("add")) / 2, "fma and add, likewise");
-    measured(&DeviceSpec::exp_beside_wgmma, beside("ex2"), "ex2, likewise");
+    double softmaxes = 0, longer = 0;
+    for (const hardware::ContentionRow& r : hardware::measure_contention())
+      if (r.part == "exponentials" && r.tile_n == 128) ++softmaxes, longer += r.beside / r.alone;
+    measured(&DeviceSpec::scaled_exp_beside_wgmma, longer / softmaxes,
+             "the exponentials of 64 x 128 scores, with the product that scales each, beside another's products");
   }
 
   /// A grid fills GPCs in the order of their lowest SMs.

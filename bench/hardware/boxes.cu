@@ -1,8 +1,8 @@
 #include <cuda.h>
 
 #include "attest/hardware/device.h"
+#include "attest/hardware/key_tile.cuh"
 #include "boxes.h"
-#include "key_tile.cuh"
 
 namespace attest::hardware {
 namespace {

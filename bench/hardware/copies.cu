@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "attest/hardware/device.h"
+#include "attest/hardware/key_tile.cuh"
 #include "copies.h"
-#include "key_tile.cuh"
 #include "turn_over.cuh"
 
 namespace attest::hardware {

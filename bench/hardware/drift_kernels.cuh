@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attest/hardware/device.h"
-#include "key_tile.cuh"
+#include "attest/hardware/key_tile.cuh"
 
 namespace attest::hardware {
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "attest/hardware/device.h"
-#include "key_tile.cuh"
+#include "attest/hardware/key_tile.cuh"
 #include "merge.h"
 
 namespace attest::hardware {

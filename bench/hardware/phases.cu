@@ -1,7 +1,7 @@
 #include <cuda.h>
 
 #include "attest/hardware/device.h"
-#include "key_tile.cuh"
+#include "attest/hardware/key_tile.cuh"
 #include "phases.h"
 
 namespace attest::hardware {

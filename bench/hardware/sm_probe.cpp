@@ -6,12 +6,13 @@
 #include <functional>
 #include <string>
 
+#include "attest/hardware/contention.h"
 #include "attest/hardware/device.h"
 #include "attest/hardware/launches.h"
 #include "attest/hardware/pipes.h"
-#include "contention.h"
 #include "copies.h"
 #include "drift.h"
+#include "gates.h"
 #include "in_step.h"
 #include "local.h"
 #include "step.h"
@@ -131,6 +132,7 @@ const Experiment experiments[] = {
      "order,bytes,words,warps,ctas_an_sm,sms,smem_kib,set_aside,turns,lag,in_step,beside,lines_a_word,row_bytes,cycles",
      measure_local},
     {"waits", "row_bytes,ctas,share,slices,between,around,source,turn,deviation,longest", measure_waits},
+    {"gates", "kind,slots,products,cycles", measure_gates},
     {"in_step", "stride,copies,warps,cycles", measure_in_step},
     {"contention", "part,tile_n,warpgroups,columns,a,alone,beside,product_alone,product_beside", print_contention},
     {"issue", "tile_n,headdim,p_in_smem,issued,scores,output", print_issue},

@@ -2,8 +2,8 @@
 #include <stdexcept>
 
 #include "attest/hardware/device.h"
+#include "attest/hardware/key_tile.cuh"
 #include "attest/hardware/wgmma.h"
-#include "key_tile.cuh"
 #include "step.h"
 
 namespace attest::hardware {

@@ -67,7 +67,7 @@ const Variant variants[] = {
     {"no waits beside products",
      [](Call& c) {
        DeviceSpec& d = c.device;
-       d.alu_beside_wgmma = d.fma_beside_wgmma = d.exp_beside_wgmma = d.scaled_exp_beside_wgmma = 1;
+       d.alu_beside_wgmma = d.fma_beside_wgmma = d.scaled_exp_beside_wgmma = 1;
      }},
     {"no prologue of producers", [](Call& c) { c.device.bulk_prologue_cycles = 0; }},
     {"no launch",

@@ -24,23 +24,24 @@ __global__ void probe_smem_latency(long long* cycles, int* sink) {
   *sink = at;
 }
 
-/// All lines, 2^n of them, in the order of a linear congruential generator of full period (Knuth: odd increment, a
-/// multiplier of 1 modulo 4).
-__global__ void write_ring(unsigned* data, unsigned lines) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x)
-    data[static_cast<std::int64_t>(i) * kLineWords] = (i * 1664525U + 1013904223U) & (lines - 1);
+/// A ring of 2^n lines for each CTA, one after the other, each in the order of a linear congruential generator of full
+/// period (Knuth: odd increment, a multiplier of 1 modulo 4).
+__global__ void write_rings(unsigned* data, unsigned lines, unsigned rings) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < lines * rings; i += gridDim.x * blockDim.x)
+    data[static_cast<std::int64_t>(i) * kLineWords] = (i % lines * 1664525U + 1013904223U) & (lines - 1);
 }
 
-/// Follows a ring of lines, whose first words say which is next; the second of two walks is timed where `twice`.
-__global__ void probe_latency(const unsigned* lines, int steps, bool twice, long long* cycles, unsigned* sink) {
+/// Follows a CTA's ring of lines, whose first words say which is next; the second of two walks is timed where `twice`.
+__global__ void probe_latency(const unsigned* data, unsigned lines, bool twice, long long* cycles, unsigned* sink) {
+  const unsigned* const ring = data + static_cast<std::int64_t>(blockIdx.x) * lines * kLineWords;
   unsigned at = 0;
   long long began = 0;
   for (int walk = twice ? 0 : 1; walk < 2; ++walk) {
     began = clock64();
-    for (int i = 0; i < steps; ++i) at = __ldcg(lines + static_cast<std::int64_t>(at) * kLineWords);
+    for (unsigned i = 0; i < lines; ++i) at = __ldcg(ring + static_cast<std::int64_t>(at) * kLineWords);
   }
-  *cycles = clock64() - began;
-  *sink = at;
+  cycles[blockIdx.x] = clock64() - began;
+  sink[blockIdx.x] = at;
 }
 
 /// Where the reads lie that a thread has under way together.
@@ -113,25 +114,34 @@ __global__ void __launch_bounds__(1024) probe_smem_rate(long long* cycles, unsig
   if (mixed == 1) *sink = mixed;
 }
 
+int multiprocessors() {
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  return sms;
+}
+
+/// Cycles of a load, of rings of so many bytes, one an SM: the mean over all of them, for each SM is nearer to some
+/// slices of L2 than to others.
 double latency_of(std::int64_t bytes, bool twice) {
+  const auto sms = static_cast<unsigned>(multiprocessors());
   const auto lines = static_cast<unsigned>(bytes / (kLineWords * 4));
-  const DeviceArray<unsigned> data(static_cast<std::size_t>(lines) * kLineWords);
-  write_ring<<<1024, 256>>>(data.data(), lines);
+  const DeviceArray<unsigned> data(std::size_t{sms} * lines * kLineWords);
+  write_rings<<<1024, 256>>>(data.data(), lines, sms);
   check(cudaGetLastError());
-  const DeviceArray<std::uint8_t> other(256 * kMiB);  // zeroed now, which displaces the ring from L2
-  const DeviceArray<long long> cycles(1);
-  const DeviceArray<unsigned> sink(1);
-  const int steps = static_cast<int>(std::min(lines, 8U * kSteps));
-  probe_latency<<<1, 1>>>(data.data(), steps, twice, cycles.data(), sink.data());
+  const DeviceArray<std::uint8_t> other(256 * kMiB);  // zeroed now, which displaces the rings from L2
+  const DeviceArray<long long> cycles(sms);
+  const DeviceArray<unsigned> sink(sms);
+  probe_latency<<<sms, 1>>>(data.data(), lines, twice, cycles.data(), sink.data());
   check(cudaGetLastError());
-  return static_cast<double>(cycles.download()[0]) / steps;
+  double sum = 0;
+  for (const long long each : cycles.download()) sum += static_cast<double>(each);
+  return sum / sms / lines;
 }
 
 /// Bytes a second of `launch(data, CTAs)`, which moves `bytes` of the data `rounds` times.
 template <class Launch>
 double rate_of(std::int64_t bytes, int rounds, Launch launch) {
-  int sms = 0;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  const int sms = multiprocessors();
   const DeviceArray<uint4> data(static_cast<std::size_t>(bytes / 16));
   cudaEvent_t began{}, ended{};
   check(cudaEventCreate(&began));
@@ -176,15 +186,18 @@ double smem_latency_cycles() {
   return static_cast<double>(cycles.download()[0]) / kSteps;
 }
 
-double l2_latency_cycles() { return latency_of(in_l2(4 * kMiB), true); }
-double dram_latency_cycles() { return latency_of(2048 * kMiB, false); }
+double l2_latency_cycles() {
+  const std::int64_t ring = in_l2(4 * kMiB) / multiprocessors();
+  return latency_of(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ring))), true);
+}
+double dram_latency_cycles() { return latency_of(kMiB / 4, false); }  // few pages, whose addresses are translated once
 double l2_bytes_per_second() {
   const std::int64_t bytes = in_l2(8 * kMiB);
   constexpr int rounds = 400;
   return rate_of(bytes, rounds,
                  [&](const uint4* data, int ctas) { probe_copy<<<ctas, kThreads>>>(data, bytes, rounds); });
 }
-double dram_bytes_per_second() {
+double dram_read_bytes_per_second() {
   return std::max(read_rate<Reads::apart>(2048 * kMiB, 1), read_rate<Reads::near>(2048 * kMiB, 1));
 }
 double l2_write_bytes_per_second() {

@@ -4,7 +4,8 @@
 namespace attest::hardware {
 namespace {
 
-constexpr int kRounds = 1024;  // so that a chain's start and its code's first fetch are under a tenth of a per cent
+constexpr int kRounds = 1024;   // so that a chain's start and its code's first fetch are under a tenth of a per cent
+constexpr int kUnrolled = 256;  // instructions: the loop's own are one in a hundred, and the code is near
 
 template <Pipe P, int Chains>
 __global__ void __launch_bounds__(512, 1) probe_pipe(float* sink, const float* start, long long* cycles) {
@@ -19,7 +20,7 @@ __global__ void __launch_bounds__(512, 1) probe_pipe(float* sink, const float* s
   const MmaOperands operands = operands_of(threadIdx.x);
   __syncthreads();
   const long long began = clock64();
-#pragma unroll 4
+#pragma unroll(kUnrolled / Chains)
   for (int round = 0; round < kRounds; ++round)
 #pragma unroll
     for (int c = 0; c < Chains; ++c) {

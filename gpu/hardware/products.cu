@@ -142,6 +142,7 @@ std::vector<ProductsTime> measure_wgmma() {
   measure_products<64, false>(rows), measure_products<64, true>(rows);
   measure_products<96, false>(rows);
   measure_products<128, false>(rows), measure_products<128, true>(rows);
+  measure_products<128, false, 128>(rows);
   measure_products<176, false>(rows), measure_products<192, false>(rows);
   return rows;
 }

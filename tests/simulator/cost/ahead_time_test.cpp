@@ -54,6 +54,9 @@ TEST(AheadTime, ASoftmaxBehindTheScoresHidesTheOutput) {
   StepDemand d = demand_of(1000, 700, 300);
   d.exchange = 40, d.fixed = 90, d.among_products = 20;
   EXPECT_NEAR(ahead_time(d, issuing_ahead(1), device, 1), 500 + latency + 300 + 40 + 700 + 30, 1);
+  d.copy_gate = 45, d.turn_gate = 33;  // of the next tile
+  EXPECT_NEAR(ahead_time(d, issuing_ahead(1), device, 1), 500 + latency + 300 + 40 + 700 + 30 + 78, 1);
+  d.copy_gate = d.turn_gate = 0;
   d.exp = 50;  // the output is what it waits for: 500 behind the scores
   EXPECT_NEAR(ahead_time(d, issuing_ahead(1), device, 1), 1000 + latency + 30, 1);
 }
@@ -171,7 +174,7 @@ TEST(AheadTime, PartsOfTheSoftmaxLastAsMeasured) {
     const auto of = [&](const char* name) { return std::stod(row.at(name)); };
     const double taken = of("beside") * (1 - of("product_alone") / of("product_beside"));
     if (row.at("part") == "rescaling") {
-      EXPECT_NEAR(taken / (of("warpgroups") * (of("warpgroups") > 1 ? 32 : 64)), 1.1, 0.12);
+      EXPECT_NEAR(taken / (of("warpgroups") * (of("warpgroups") > 1 ? 32 : 64)), 0.92, 0.2);
     }
     if (row.at("part") != "one_by_one" || of("warpgroups") > 1) continue;
     KernelPlan plan = issuing_ahead(1, std::stoi(row.at("tile_n")));
@@ -181,9 +184,10 @@ TEST(AheadTime, PartsOfTheSoftmaxLastAsMeasured) {
     counts.matrix_steps = std::int64_t{2} * plan.tile_m * plan.tile_n * plan.headdim / 4096;
     counts.exponentials = std::int64_t{1} * plan.tile_m * plan.tile_n;
     const StepDemand d = step_demand(plan, device, counts, 0);
-    const double alone = d.maxima + d.exchange + d.exp + d.scaling;
+    const double rest = d.fixed - d.exchange - loop_instructions(plan);
+    const double alone = d.maxima + d.exchange + d.exp + d.scaling + rest;
     const double beside =
-        device.alu_beside_wgmma * (d.maxima + d.exchange) + device.scaled_exp_beside_wgmma * (d.exp + d.scaling);
+        device.alu_beside_wgmma * (d.maxima + d.exchange) + device.scaled_exp_beside_wgmma * (d.exp + d.scaling) + rest;
     std::printf(
         "%d columns of scores: alone %.3f, beside products of %s columns, A in %s, %.3f; they take %.2f of it\n",
         plan.tile_n, alone / of("alone"), row.at("columns").c_str(), row.at("a").c_str(), beside / of("beside"),

@@ -97,7 +97,7 @@ constexpr Row rows[] = {
      R"({"batch": 2, "nheads": 16, "seqlen_q": 1024, "seqlen_k": 1024, "headdim": 128, "page_size": 64})"},
     {"orin-agx", "fa2", R"({"nheads": 4, "seqlen_q": 1, "seqlen_k": 20000, "headdim": 128, "num_splits": 7})"},
     {"ascend910b", "attest", R"({"nheads": 32, "seqlen_q": 4096, "seqlen_k": 4096, "headdim": 128, "dtype": "fp16"})"},
-    {"h200", "fa3", R"({"nheads": 2, "seqlen_q": 128, "seqlen_k": 128, "headdim": 64})"},
+    {"h100", "fa3", R"({"nheads": 2, "seqlen_q": 128, "seqlen_k": 128, "headdim": 64})"},
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Sensitivity, testing::ValuesIn(rows), [](const auto& p) {
   std::string name = std::string(p.param.device) + "_" + p.param.plan + "_" + std::to_string(p.index);

@@ -24,7 +24,7 @@ inline KernelPlan of_warpgroups(int n, int tile_n = 64) {
 /// A device whose pipes take no notice of products beside them, so that times add up by hand.
 inline DeviceSpec undisturbed() {
   DeviceSpec device = load_device("h200");
-  device.alu_beside_wgmma = device.fma_beside_wgmma = device.exp_beside_wgmma = device.scaled_exp_beside_wgmma = 1;
+  device.alu_beside_wgmma = device.fma_beside_wgmma = device.scaled_exp_beside_wgmma = 1;
   return device;
 }
 

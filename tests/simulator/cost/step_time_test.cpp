@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <queue>
 #include <random>
 #include <string>
@@ -275,6 +276,25 @@ TEST(StepTime, KernelsAreLaunchedAndCtasStartAsMeasured) {
   }
   EXPECT_EQ(rows, 6);
   EXPECT_NEAR(launch_cycles(sms, device) - launch_cycles(1, device), 131 * device.cta_start_cycles, 1e-9);
+}
+
+// docs/results/h200-sm/gates.csv: each pass is two instructions, which loop_instructions() has. A turn is one
+// warpgroup's where there are several, and a copy is waited for where another warp has begun it.
+TEST(StepTime, GatesArePassedAsMeasured) {
+  std::map<std::string, double> passes;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/gates.csv"))
+    if (row.at("products") == "0") passes[row.at("kind")] = std::stod(row.at("cycles"));
+  Counts counts;
+  counts.key_tiles = counts.matrix_steps = counts.exponentials = 1;
+  KernelPlan plan;
+  plan.matrix_kind = MatrixKind::wgmma;
+  const auto demand = [&] { return step_demand(plan, load_device("h200"), counts, 0); };
+  EXPECT_EQ(demand().copy_gate + demand().turn_gate, 0);
+  plan.producer_warps = 4;
+  EXPECT_NEAR(demand().copy_gate, passes.at("over") - 2, 0.5);
+  EXPECT_EQ(demand().turn_gate, 0);
+  plan.num_warps = 8;
+  EXPECT_NEAR(demand().turn_gate, passes.at("turn") - 2, 0.5);
 }
 
 /// docs/results/h200-sm/step.csv, overlapped and in turns: cycles of a key tile. `instructions` of the benchmark's

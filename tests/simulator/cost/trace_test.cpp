@@ -151,7 +151,8 @@ TEST(Trace, NoTensorPipeGivesMoreThanItHas) {
     const double until = trace["otherData"]["warps_and_copies_until_us"].get<double>();
     const double of_sms = busy / 4 / (until - 1e6 * r.device.launch_overhead_seconds);
     if (r.plan.num_warps >= 4 && r.walk.ctas > 4 * r.device.num_sms) {  // else SMs differ
-      EXPECT_NEAR(of_sms / r.utilisation[0].fraction, 1, 0.1) << "as busy as predicted";
+      // of four SMs, whose last of 3.9 waves ends when the slowest one's does
+      EXPECT_NEAR(of_sms / r.utilisation[0].fraction, 1, 0.12) << "as busy as predicted";
     }
   }
 }

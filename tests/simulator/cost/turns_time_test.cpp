@@ -19,8 +19,27 @@ TEST(TurnsTime, AWarpgroupAloneNeedsTheSumOfItsPhases) {
   const StepDemand d = demand_of(4000, 3000, 1000);
   EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8000 + 2 * device.wgmma_latency_cycles, 1);
   StepDemand more = d;
-  more.fixed = 100, more.sums = 200, more.rescaling = 300, more.packing = 400;
-  EXPECT_NEAR(turns_time(more, taking_turns(1), device, 1).key_tile, 9000 + 2 * device.wgmma_latency_cycles, 1);
+  more.fixed = 100, more.copy_gate = 40, more.turn_gate = 30;
+  EXPECT_NEAR(turns_time(more, taking_turns(1), device, 1).key_tile, 8210 + 2 * device.wgmma_latency_cycles, 1);
+}
+
+TEST(TurnsTime, TheRestOfASoftmaxStandsAmongExponentialsWhileThereIsRoom) {
+  const DeviceSpec device = undisturbed();
+  StepDemand d = demand_of(4000, 3000, 1000);
+  d.sums = 900, d.rescaling = 1000, d.packing = 1100;
+  EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8000 + 2 * device.wgmma_latency_cycles, 1);
+  d.packing += 200;
+  EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8200 + 2 * device.wgmma_latency_cycles, 1);
+}
+
+// A gate is passed by a warpgroup alone: another's products and exponentials go on meanwhile.
+TEST(TurnsTime, AGateHoldsItsOwnWarpgroup) {
+  StepDemand d = demand_of(1000, 5000, 300);
+  const double before = turns_time(d, taking_turns(2), undisturbed(), 1).key_tile;
+  d.copy_gate = 40;
+  EXPECT_NEAR(turns_time(d, taking_turns(2), undisturbed(), 1).key_tile, before, 1);  // turns are what binds
+  d.turn_gate = 30;
+  EXPECT_NEAR(turns_time(d, taking_turns(2), undisturbed(), 1).key_tile, before + 2 * 30, 1);
 }
 
 TEST(TurnsTime, WhatIsShortOfTheOthersHidesUnderTurns) {
@@ -49,7 +68,7 @@ TEST(TurnsTime, ProductsBesideThemMakeInstructionsSlower) {
   DeviceSpec device = undisturbed();
   const StepDemand d = demand_of(3000, 3000, 1500);
   const double before = turns_time(d, taking_turns(2), device, 1).key_tile;
-  device.exp_beside_wgmma = 1.5;
+  device.scaled_exp_beside_wgmma = 1.5;
   EXPECT_GT(turns_time(d, taking_turns(2), device, 1).key_tile, before + 500);
 }
 

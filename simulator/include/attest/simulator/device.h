@@ -63,8 +63,8 @@ struct DeviceSpec {
   // cycles a warp instruction of a scheduler: maxima, selections and packing go through one pipe, sums and products
   // through another; and from a wgmma's issue to its warpgroup seeing it, beyond the tensor pipe's time
   double alu_instruction_cycles = 0, fma_instruction_cycles = 0, wgmma_latency_cycles = 0;
-  // how many times as long they, and exponentials, take while wgmma multiplies for another warpgroup
-  double alu_beside_wgmma = 1, fma_beside_wgmma = 1, exp_beside_wgmma = 1;
+  // how many times as long they take while wgmma multiplies for another warpgroup
+  double alu_beside_wgmma = 1, fma_beside_wgmma = 1;
   double scaled_exp_beside_wgmma = 1;  // likewise an exponential with the product that scales its score
 
   // ---- how far CTAs drift apart: standard deviations, as fractions

@@ -39,9 +39,10 @@ struct StepDemand {
   // of a warpgroup: products that scale its scores, and of `fixed` what its lanes wait for each other's maxima, and
   // what stands among products
   double scaling = 0, exchange = 0, among_products = 0;
-  double masks = 0;      // of a masked key tile's issue, what a whole one has not
-  double masked = 0;     // part of the key tiles that are masked
-  double modifiers = 0;  // of `sums`, what softcap, ALiBi and a bias add to each score
+  double copy_gate = 0, turn_gate = 0;  // passing them: a copy that has landed, a turn handed on by another warpgroup
+  double masks = 0;                     // of a masked key tile's issue, what a whole one has not
+  double masked = 0;                    // part of the key tiles that are masked
+  double modifiers = 0;                 // of `sums`, what softcap, ALiBi and a bias add to each score
 };
 
 /// Address arithmetic, loop control, moves and packing beside the instructions that the models list, but for what

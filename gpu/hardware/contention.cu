@@ -2,8 +2,8 @@
 
 #include "attest/hardware/device.h"
 #include "attest/hardware/wgmma.h"
-#include "contention.h"
-#include "key_tile.cuh"
+#include "attest/hardware/contention.h"
+#include "attest/hardware/key_tile.cuh"
 
 namespace attest::hardware {
 namespace {
@@ -11,8 +11,11 @@ namespace {
 enum class Part { maxima, exponentials, sums, packing, rescaling, one_by_one, mixed };
 constexpr const char* kPartNames[] = {"maxima", "exponentials", "sums", "packing", "rescaling", "one_by_one", "mixed"};
 
-constexpr int kRounds = 8, kBegin = 4000;  // of softmax, cycles after products have begun
-constexpr int kBatch = 8, kBatches = 64;   // products that are waited for together
+constexpr int kFetched = 2, kBegin = 4000;  // rounds that fetch code; cycles after products have begun
+/// Rounds that are timed, of a whole softmax, its exponentials, or what is short beside a batch of products.
+template <Part P>
+constexpr int kRounds = P == Part::exponentials || P == Part::one_by_one || P == Part::mixed ? 8 : 24;
+constexpr int kBatch = 8, kBatches = 128;  // products that are waited for together
 constexpr int kMoments = 2 + kBatches;     // of a softmax: begin and end; of products: each batch
 
 /// Values that the compiler takes for new ones.
@@ -131,9 +134,10 @@ __global__ void __launch_bounds__((Warpgroups + 1) * 128, 1)
     while (clock64() - first < kBegin) {
     }
     const int unseen = __float_as_int(start[4]);
-    const long long began = clock64();
+    long long began = 0;
 #pragma unroll 1
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = -kFetched; round < kRounds<P>; ++round) {
+      if (round == 0) began = clock64();
       part_of_softmax<P>(r, c);
       use(r.p, round == unseen, sink);
     }
@@ -175,7 +179,7 @@ void measure_one(std::vector<ContentionRow>& rows) {
     return at;
   };
   const std::vector<long long> alone = run(false, true), multiplied = run(true, false), beside = run(true, true);
-  const auto cycles = [](const std::vector<long long>& at) { return static_cast<double>(at[1] - at[0]) / kRounds; };
+  const auto cycles = [](const std::vector<long long>& at) { return static_cast<double>(at[1] - at[0]) / kRounds<P>; };
   const long long* of_products = beside.data() + Warpgroups * kMoments + 2;
   ContentionRow row{kPartNames[static_cast<int>(P)], TileN, Warpgroups, Columns, Registers ? "registers" : "smem"};
   row.alone = cycles(alone), row.beside = cycles(beside);

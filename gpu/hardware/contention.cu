@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "attest/hardware/device.h"
-#include "attest/hardware/wgmma.h"
 #include "attest/hardware/contention.h"
+#include "attest/hardware/device.h"
 #include "attest/hardware/key_tile.cuh"
+#include "attest/hardware/wgmma.h"
 
 namespace attest::hardware {
 namespace {

@@ -32,8 +32,8 @@ double matrix_rate(const KernelPlan& plan, const DeviceSpec& device) {
 }
 
 // Of an H200's loops (docs/results/h200-sm.md). What the lanes of a row wait for each other's maxima, and what a
-// softmax of 64 x N takes beyond that, its maxima and its scaled exponentials (contention, alone, N = 128 and 176: 212
-// and 260 are 68 and 92 maxima and 75, 842 and 1102 all of it).
+// softmax of 64 x N takes beyond that, its maxima and its scaled exponentials (contention, alone, N = 128 and 176: 213
+// and 261 are 68 and 92 maxima and 75, 843 and 1102 all of it).
 constexpr double exchange_cycles = 75, softmax_latency = 32;
 // What a warp waits at an mbarrier whose phase is over, and for a turn that another warpgroup hands on at a named
 // barrier: 44.5 and 32.5 cycles, of two instructions each (gates).

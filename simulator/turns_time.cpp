@@ -66,11 +66,13 @@ class Turns {
     alone_[scores_end] = alone_[output_end] = device.wgmma_latency_cycles;
     alone_[key_passed] = alone_[value_passed] = d.copy_gate, alone_[turn_passed] = d.turn_gate;
     const double rest = d.fixed - d.exchange - d.among_products;
-    alone_[maxima] = d.maxima + d.exchange + rest;
+    alone_[maxima] = d.modifiers + d.maxima + d.exchange + rest;
     // all else of the softmax stands among exponentials, as far as there is room
-    alone_[exponentials] = std::max(d.exp + d.scaling, d.sums + d.packing + d.rescaling);
+    alone_[exponentials] = std::max(d.exp + d.scaling, d.sums - d.modifiers + d.packing + d.rescaling);
     slower_.fill(1);
-    slower_[maxima] = (device.alu_beside_wgmma * (d.maxima + d.exchange) + rest) / alone_[maxima];
+    slower_[maxima] =
+        (device.fma_beside_wgmma * d.modifiers + device.alu_beside_wgmma * (d.maxima + d.exchange) + rest) /
+        alone_[maxima];
     slower_[exponentials] = device.scaled_exp_beside_wgmma;
     copy_cycles_ = {plan.tile_bytes(Operand::k) / l2_bytes_per_clock(device),
                     plan.tile_bytes(Operand::v) / l2_bytes_per_clock(device)};

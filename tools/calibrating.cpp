@@ -137,7 +137,7 @@ class Calibrator {
     measured(&DeviceSpec::smem_latency_cycles, hardware::smem_latency_cycles(), "a chain of loads");
     measured(&DeviceSpec::smem_bytes_per_clock, hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
     measured(&DeviceSpec::l2_latency_cycles, hardware::l2_latency_cycles(),
-             "chains of loads, one an SM, the second walk over 2 to 4 MiB, or a quarter of L2");
+             "chains of loads, one an SM, the second walk over 2 to 4 MiB, at most a quarter of L2");
     measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(),
              "chains of loads, one an SM, of 256 KiB each that L2 has let go");
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(),
@@ -154,6 +154,7 @@ class Calibrator {
     } else {  // a driver that does not say
       peak = read;
       measured(&DeviceSpec::dram_bytes_per_second, peak, "all SMs read 2 GiB");
+      measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
     }
     measured(&DeviceSpec::dram_read_efficiency, read / peak, "all SMs read 2 GiB");
   }
@@ -227,12 +228,13 @@ class Calibrator {
 
   void measure_rates() {
     const std::vector<hardware::PipeRate> rates = hardware::measure_pipes();
-    // of four warps a scheduler with as many chains as there are
+    // of four warps a scheduler with the most chains
     const auto cycles = [&](const char* kind) {
-      double best = 0;
+      const hardware::PipeRate* most = nullptr;
       for (const hardware::PipeRate& r : rates)
-        if (r.kind == kind && r.warps_a_scheduler == 4) best = best == 0 ? r.cycles : std::min(best, r.cycles);
-      return best;
+        if (r.kind == kind && r.warps_a_scheduler == 4 && (most == nullptr || r.chains > most->chains)) most = &r;
+      if (most == nullptr) throw std::logic_error("no such pipe");
+      return most->cycles;
     };
     constexpr double schedulers = 4, lanes = 32, fma_of_mma = 16 * 8 * 16;
     measured(&DeviceSpec::mma_sync_fma_per_clock_16bit, schedulers * fma_of_mma / cycles("mma_sync"),
@@ -254,24 +256,17 @@ class Calibrator {
     measured(&DeviceSpec::wgmma_fma_per_clock_16bit, rate, "96 more products of 64 x 128 x 16 by two warpgroups");
     measured(&DeviceSpec::wgmma_latency_cycles, cycles(1, 8) - 8 * fma_of_product / rate,
              "what 8 products take beyond their rate");
-    const std::vector<hardware::RateBesideProducts> rates = hardware::measure_beside_products();
-    const auto beside = [&](const char* kind) {
-      double alone = 0, other = 0;
-      for (const hardware::RateBesideProducts& r : rates) {
-        if (r.kind != kind) continue;
-        if (r.products == "nothing") alone = r.cycles;
-        if (r.products == "other") other = r.cycles;
-      }
-      return other / alone;
+    const std::vector<hardware::ContentionRow> rows = hardware::measure_contention();
+    const auto beside = [&](const char* part) {
+      double n = 0, longer = 0;
+      for (const hardware::ContentionRow& r : rows)
+        if (r.part == part && r.tile_n == 128) ++n, longer += r.beside / r.alone;
+      return longer / n;
     };
-    measured(&DeviceSpec::alu_beside_wgmma, (beside("max") + beside("pack")) / 2,
-             "max and pack beside another's products");
-    measured(&DeviceSpec::fma_beside_wgmma, (beside("fma") + beside("add")) / 2, "fma and add, likewise");
-    double softmaxes = 0, longer = 0;
-    for (const hardware::ContentionRow& r : hardware::measure_contention())
-      if (r.part == "exponentials" && r.tile_n == 128) ++softmaxes, longer += r.beside / r.alone;
-    measured(&DeviceSpec::scaled_exp_beside_wgmma, longer / softmaxes,
-             "the exponentials of 64 x 128 scores, with the product that scales each, beside another's products");
+    measured(&DeviceSpec::alu_beside_wgmma, beside("maxima"), "maxima of 64 x 128 scores beside another's products");
+    measured(&DeviceSpec::fma_beside_wgmma, beside("rescaling"), "rescaling 64 x 128 of O, likewise");
+    measured(&DeviceSpec::scaled_exp_beside_wgmma, beside("exponentials"),
+             "exponentials of 64 x 128 scores with the product that scales each, likewise");
   }
 
   /// A grid fills GPCs in the order of their lowest SMs.

@@ -25,7 +25,7 @@ NO_BARRIER = 7
 ADDRESS_OF = re.compile(r"^(?:@!?P\d\s+)?LD\.E\S* R\d+, desc\[UR\d+\]\[(R\d+)\.64(?:\+0x([0-9a-f]+))?\]")
 PARAMS = 0x210  # where ForwardParams begins among the constants, and so in their copy in memory
 MISS = 279  # of a load that L1 does not have (docs/results/h200-sm.md, local)
-LATENCIES = {"LD": 29, "S2R": 29, "I2F": 17.4, "F2I": 17.4, "MUFU": 17.4}  # h200.json; docs/results/h200-sm/pipes.csv
+LATENCIES = {"LD": 29, "S2R": 29, "I2F": 17.4, "F2I": 17.4, "MUFU": 17.4}  # h200.json; `pipes` of 2026-11-21 (17.0 since chains are longer)
 
 # What a path goes through, in this order: the ways through the function, by what each alone has.
 LAST = {2: r"STS.U16", 4: r"LDGSTS.E \[", 8: r"LDGSTS.E.64", 16: r"LDGSTS.E.BYPASS"}

@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <cstdint>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "attest/hardware/device.h"
@@ -74,6 +74,7 @@ __global__ void __launch_bounds__(128 * kGroups, 1) probe_gates(float* sink, boo
           if (leads) arrive(spare);
         if constexpr (G == Gate::ring) {
           wait_for(full + 8 * (k % Slots), (i + k) / Slots % 2);
+          __syncwarp();
           if (leads) arrive(empty + 8 * (k % Slots));
         }
         if constexpr (G == Gate::turn) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <stdexcept>
 
 #include "attest/hardware/contention.h"
 #include "attest/hardware/device.h"
@@ -181,6 +182,8 @@ void measure_one(std::vector<ContentionRow>& rows) {
   const std::vector<long long> alone = run(false, true), multiplied = run(true, false), beside = run(true, true);
   const auto cycles = [](const std::vector<long long>& at) { return static_cast<double>(at[1] - at[0]) / kRounds<P>; };
   const long long* of_products = beside.data() + Warpgroups * kMoments + 2;
+  if (static_cast<double>(beside[1]) > static_cast<double>(of_products[kBatches - 1]))
+    throw std::logic_error("contention: products end before the softmax");
   ContentionRow row{kPartNames[static_cast<int>(P)], TileN, Warpgroups, Columns, Registers ? "registers" : "smem"};
   row.alone = cycles(alone), row.beside = cycles(beside);
   row.product_alone = 1 / products_in(multiplied.data() + Warpgroups * kMoments + 2, kBegin, kBegin + 4000);

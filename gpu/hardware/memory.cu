@@ -187,7 +187,7 @@ double smem_latency_cycles() {
 }
 
 double l2_latency_cycles() {
-  const std::int64_t ring = in_l2(4 * kMiB) / multiprocessors();
+  const std::int64_t ring = std::max<std::int64_t>(in_l2(4 * kMiB) / multiprocessors(), kLineWords * 4);
   return latency_of(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ring))), true);
 }
 double dram_latency_cycles() { return latency_of(kMiB / 4, false); }  // few pages, whose addresses are translated once

@@ -5,7 +5,7 @@ namespace attest::hardware {
 namespace {
 
 constexpr int kRounds = 1024;   // so that a chain's start and its code's first fetch are under a tenth of a per cent
-constexpr int kUnrolled = 256;  // instructions: the loop's own are one in a hundred, and the code is near
+constexpr int kUnrolled = 256;  // instructions of a loop, whose own are one to three in a hundred; the code is near
 
 template <Pipe P, int Chains>
 __global__ void __launch_bounds__(512, 1) probe_pipe(float* sink, const float* start, long long* cycles) {

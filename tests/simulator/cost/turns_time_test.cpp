@@ -32,7 +32,14 @@ TEST(TurnsTime, TheRestOfASoftmaxStandsAmongExponentialsWhileThereIsRoom) {
   EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8200 + 2 * device.wgmma_latency_cycles, 1);
 }
 
-// A gate is passed by a warpgroup alone: another's products and exponentials go on meanwhile.
+TEST(TurnsTime, WhatModifiesScoresStandsBeforeTheirMaxima) {
+  const DeviceSpec device = undisturbed();
+  StepDemand d = demand_of(4000, 3000, 1000);
+  d.modifiers = 200, d.sums = 300;
+  EXPECT_NEAR(turns_time(d, taking_turns(1), device, 1).key_tile, 8200 + 2 * device.wgmma_latency_cycles, 1);
+}
+
+// Another warpgroup's exponentials go on while a copy's gate is passed, and wait while a turn's is.
 TEST(TurnsTime, AGateHoldsItsOwnWarpgroup) {
   StepDemand d = demand_of(1000, 5000, 300);
   const double before = turns_time(d, taking_turns(2), undisturbed(), 1).key_tile;

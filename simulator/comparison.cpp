@@ -88,7 +88,7 @@ constexpr Figure figures[] = {
      [](const R& r) -> Value { return r.spill_load_bytes; }, local},
     {"tensor_percent", "%", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", longest, time,
      [](const R& r) -> Value { return percent_of(r.utilisation, "tensor"); }, nullptr},
-    {"exp_instructions", "", "sm__inst_executed_pipe_xu.sum", total,
+    {"xu_instructions", "", "sm__inst_executed_pipe_xu.sum", total,
      "the recorded program: exponentials, and what else their unit does",
      [](const R& r) -> Value { return r.xu_instructions; }, nullptr},
     {"registers_per_thread", "", "launch__registers_per_thread", longest, "registers",

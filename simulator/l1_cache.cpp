@@ -11,10 +11,10 @@ namespace attest {
 namespace {
 
 constexpr int line_bytes = 128;
-// What a row of four lines that is 2^i rows farther on changes of a line's set and of its bank, of 2^17 rows; banks
-// beyond 2^10 are not known (docs/results/h200-l1.md).
+// What a row of four lines that is 2^i rows farther on changes of a line's set and of its bank
+// (docs/results/h200-l1.md); of the last one both hang on the pages of an allocation.
 constexpr std::array<std::size_t, 17> set_bits = {33, 22, 44, 12, 114, 123, 47, 82, 58, 92, 75, 54, 42, 61, 50, 89, 76};
-constexpr std::array<std::size_t, 17> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3};
+constexpr std::array<std::size_t, 17> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3, 1, 3, 2, 1, 3, 1};
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
@@ -175,7 +175,7 @@ std::optional<double> mean_distance(const SpillTrace& trace) {
 }
 
 double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines) {
-  constexpr int placements = 4, turns = 12, settled = 4, bytes_a_row = L1Cache::lines_a_row * line_bytes;
+  constexpr int placements = 32, turns = 12, settled = 4, bytes_a_row = L1Cache::lines_a_row * line_bytes;
   const Frames frames(words, warps);
   std::int64_t used = 0, gone = 0;
   for (int placement = 0; placement < placements; ++placement) {

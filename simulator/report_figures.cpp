@@ -33,6 +33,7 @@ constexpr ReportFigure figures[] = {
     {"flops", [](const R& r) { return r.flops; }},
     {"flops_executed", [](const R& r) { return r.flops_executed; }},
     {"exp_count", [](const R& r) { return r.exp_count; }},
+    {"xu_instructions", [](const R& r) { return r.xu_instructions; }},
 };
 
 }  // namespace

@@ -16,6 +16,9 @@ Json whole(double x) {
   return x;
 }
 
+/// null where it is not known.
+Json whole(const std::optional<double>& x) { return x ? whole(*x) : Json(nullptr); }
+
 Json registers_json(const RegisterEstimate& e) {
   return {{"known", e.known},   {"output", e.output},
           {"scores", e.scores}, {"query", e.query},
@@ -136,6 +139,8 @@ Json to_json(const SimulationReport& r) {
   json["parked_bytes_per_thread"] = r.parked_bytes_per_thread;
   json["spill_store_bytes"] = whole(r.spill_store_bytes);
   json["spill_load_bytes"] = whole(r.spill_load_bytes);
+  json["spill_store_instructions"] = whole(r.spill_store_instructions);
+  json["spill_load_instructions"] = whole(r.spill_load_instructions);
   json["ctas_per_sm"] = r.ctas_per_sm;
   json["cycles"] = whole(r.cycles);
   json["time_us"] = r.time_us;
@@ -143,6 +148,7 @@ Json to_json(const SimulationReport& r) {
   json["flops_unmasked"] = whole(r.flops_unmasked);
   json["flops_executed"] = whole(r.flops_executed);
   json["exp_count"] = whole(r.exp_count);
+  json["xu_instructions"] = whole(r.xu_instructions);
   json["kernels"] = r.kernels;
   json["hbm_reduction_vs_unfused"] = r.hbm_reduction_vs_unfused;
   json["bound"] = r.bound;

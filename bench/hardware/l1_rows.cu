@@ -15,6 +15,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/hardware/device.h"
@@ -22,18 +23,32 @@
 namespace attest::hardware {
 namespace {
 
-constexpr std::int64_t kBytes = std::int64_t{64} << 20, kRowBytes = 512;
+constexpr std::int64_t kBytes = std::int64_t{64} << 20, kRowBytes = 512, kLineBytes = 128;
 constexpr int kSmemReserved = 1024;     // of a CTA, by the driver
 constexpr int kHit = 290, kMiss = 340;  // cycles at most and at least, of each kind of access
 constexpr unsigned kPrefixRows = 43;    // one more than 28 KiB of L1 hold
 constexpr int kPrefix = 2200, kAccesses = 800;
 constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
 
-enum class Kind : std::uint32_t { read, copy_twice, copy, write };
-constexpr char kLetters[] = "rdcw";
+enum class Kind : std::uint32_t {
+  read,
+  copy_twice,
+  copy,
+  write,
+  read_first,  // half of each line's sectors
+  read_second,
+  copy_first,
+  copy_second,
+  copy_front,  // three of them
+  copy_back,
+  copy_halves,  // one after the other
+  copy_unwaited,
+  read_line  // one of a row's four
+};
+constexpr std::string_view kLetters = "rdcwfsabxyhol";
 struct Access {
   Kind kind;
-  std::uint32_t row;
+  std::uint32_t row;  // of read_line the line
 };
 
 __device__ std::uint32_t read(const std::uint8_t* at) {
@@ -66,15 +81,27 @@ __global__ void __launch_bounds__(32, 1)
   std::uint32_t sum = 0;
   for (int i = 0; i < count; ++i) {
     const Access a = list[i];
-    std::uint8_t* const at = buffer + kRowBytes * a.row + 16 * threadIdx.x;
+    std::uint8_t* at = buffer + kRowBytes * a.row + 16 * threadIdx.x;
+    // of parts of lines two or three of each one's four sectors, which lanes of the others take too
+    if (a.kind >= Kind::read_first && a.kind <= Kind::copy_halves) {
+      const int chunk = threadIdx.x % 8;
+      const bool halves = a.kind != Kind::copy_front && a.kind != Kind::copy_back;
+      const bool back = a.kind == Kind::read_second || a.kind == Kind::copy_second || a.kind == Kind::copy_back;
+      at += 16 * ((halves ? chunk % 4 + (back ? 4 : 0) : chunk % 6 + (back ? 2 : 0)) - chunk);
+    }
+    if (a.kind == Kind::read_line) at = buffer + kLineBytes * a.row + 16 * (threadIdx.x % 8);
     __syncwarp();
+    if (a.kind != Kind::copy_unwaited) asm volatile("cp.async.wait_all;" ::: "memory");
     const long long began = clock64();
-    if (a.kind == Kind::read) sum += read(at);
-    if (a.kind == Kind::copy || a.kind == Kind::copy_twice) {
+    if (a.kind == Kind::read || a.kind == Kind::read_first || a.kind == Kind::read_second || a.kind == Kind::read_line)
+      sum += read(at);
+    if (a.kind == Kind::copy || a.kind == Kind::copy_twice ||
+        (a.kind >= Kind::copy_first && a.kind <= Kind::copy_unwaited)) {
       // copies, for ptxas makes one of two reads of one address
       copy(to, at);
+      if (a.kind == Kind::copy_halves) copy(to + kRowBytes, at + 64);  // while the first is on its way
       if (a.kind == Kind::copy_twice) copy(to + kRowBytes, at);
-      asm volatile("cp.async.wait_all;" ::: "memory");
+      if (a.kind != Kind::copy_unwaited) asm volatile("cp.async.wait_all;" ::: "memory");
     }
     if (a.kind == Kind::write) asm volatile("st.global.v4.u32 [%0], {%1, %1, %1, %1};" ::"l"(at), "r"(0) : "memory");
     if (sum == kNever) __trap();  // a branch on what is read keeps the clock behind it
@@ -90,7 +117,8 @@ using Accesses = std::vector<Access>;
 
 class L1 {
  public:
-  /// Prints a row for the sequence: of each access h or m, - where it is not known (a write).
+  /// Prints a row for the sequence: of each access h or m, - where it is not known (a write, a copy that nobody waits
+  /// for).
   void play(const std::string& name, int smem_kib, const Accesses& accesses) const {
     const int smem = 1024 * smem_kib - kSmemReserved;
     check(cudaFuncSetAttribute(hardware::play, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
@@ -103,10 +131,10 @@ class L1 {
     for (const Access& a : accesses) std::printf("%c%u ", kLetters[static_cast<int>(a.kind)], a.row);
     std::printf(",");
     for (std::size_t i = 0; i < took.size(); ++i) {
-      const bool write = accesses[i].kind == Kind::write;
-      if (!write && took[i] > kHit && took[i] < kMiss)
+      const bool unknown = accesses[i].kind == Kind::write || accesses[i].kind == Kind::copy_unwaited;
+      if (!unknown && took[i] > kHit && took[i] < kMiss)
         throw std::runtime_error(name + ": " + std::to_string(took[i]) + " cycles are neither a hit nor a miss");
-      std::printf("%c", write ? '-' : took[i] <= kHit ? 'h' : 'm');
+      std::printf("%c", unknown ? '-' : took[i] <= kHit ? 'h' : 'm');
     }
     std::printf("\n");
   }
@@ -128,7 +156,7 @@ Accesses at_random(const std::string& kinds, Random& random, const std::function
   Accesses list = prefix(random);
   for (int i = 0; i < kAccesses; ++i) {
     const char kind = kinds[random() % kinds.size()];
-    list.push_back({static_cast<Kind>(std::find(kLetters, kLetters + 4, kind) - kLetters), row()});
+    list.push_back({static_cast<Kind>(kLetters.find(kind)), row()});
   }
   return list;
 }
@@ -167,6 +195,36 @@ void measure() {
       for (int i = 0; i < 6000; ++i) list.push_back({Kind::read, static_cast<std::uint32_t>(random() % rows)});
       l1.play("room" + std::to_string(rows), smem_kib, list);
     }
+  // parts of lines: whether an access to other sectors counts as a hit, also on their way, and what a part takes of
+  // L1's room
+  for (const char* kinds : {"f", "fs", "fr", "a", "ab", "abr", "xy", "h", "rh", "ch"})
+    l1.play(std::string("kinds_") + kinds, 228,
+            at_random(kinds, random, [&] { return (random() % 30) | (random() % 2) << 14; }));
+  for (const char* kinds : {"f", "fs", "ab", "xy"})
+    l1.play(std::string("random50_") + kinds, 228, at_random(kinds, random, [&] { return random() % 50; }));
+  // which bank a row's lines have: of 30 rows those of one bank, and as many of rows that differ in a bit, of another
+  // bank or the same, which has room for 42
+  constexpr std::array<std::uint32_t, 5> banks = {1, 2, 3, 1, 2};
+  for (unsigned bit = 5; bit <= 15; ++bit)
+    for (std::uint32_t other = 0; other < 4; ++other) {
+      Accesses list;
+      for (int i = 0; i < 500; ++i) {
+        const auto row = static_cast<std::uint32_t>(random() % 30), far = static_cast<std::uint32_t>(random() % 2);
+        std::uint32_t line = far * other;
+        for (unsigned b = 0; b < banks.size(); ++b) line ^= (row >> b & 1) * banks[b];
+        list.push_back({Kind::read_line, (row | far << bit) * 4 + line});
+      }
+      l1.play("bank" + std::to_string(bit) + "_" + std::to_string(other), 228, list);
+    }
+  // copies that are on their way together, then eight reads
+  for (const int together : {4, 8, 16, 32, 48}) {
+    Accesses list = prefix(random);
+    for (int i = 0; i < kAccesses; ++i) {
+      const Kind kind = i % (together + 8) < together ? Kind::copy_unwaited : Kind::read;
+      list.push_back({kind, static_cast<std::uint32_t>(random() % 60)});
+    }
+    l1.play("burst" + std::to_string(together), 228, list);
+  }
 }
 
 }  // namespace

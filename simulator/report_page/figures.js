@@ -1,5 +1,6 @@
 // Every figure of the prediction with how it is made; the ones to look at first, as cards; and what they hang on.
 const named = (ofGpu, ofCores) => (data.cores ? ofCores : ofGpu);
+const known = (x) => (x === null ? "not known" : count(x));
 const figures = [
   ["time_us", "time", time],
   ["cycles", "cycles", grouped],
@@ -20,11 +21,14 @@ const figures = [
   ["parked_bytes_per_thread", "parked a thread, once a CTA", bytes],
   ["spill_store_bytes", "spill stored", bytes],
   ["spill_load_bytes", "spill loaded", bytes],
+  ["spill_store_instructions", "warp instructions that store spill", known],
+  ["spill_load_instructions", "warp instructions that load spill", known],
   ["ctas_per_sm", "CTAs an SM", grouped],
   ["flops", "arithmetic needed", (x) => count(x, "FLOP")],
   ["flops_unmasked", "of the whole rectangle", (x) => count(x, "FLOP")],
   ["flops_executed", "arithmetic done", (x) => count(x, "FLOP")],
   ["exp_count", "exponentials", count],
+  ["xu_instructions", "instructions of the exponentials' unit", count],
   ["kernels", "kernels", grouped],
 ].filter(([key]) => formulaOf(key) !== null);
 const unfusedFigures = [

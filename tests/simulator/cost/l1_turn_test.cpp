@@ -32,7 +32,7 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
   const DeviceSpec h200 = load_device("h200");
   for (const bool in_step : {false, true}) {
     const double missing = l1_turn(copying(8), h200, {}, strides, 2, false, in_step).arguments;
-    EXPECT_NEAR(missing, 0.111, 0.002);  // as the order of lines has it: nobody has counted it alone
+    EXPECT_NEAR(missing, in_step ? 0.112 : 0.094, 0.001);  // as the order of lines has it: nobody has counted it alone
     EXPECT_LT(l1_turn(copying(8), h200, {}, strides, 1, false, in_step).arguments, 0.03);  // 380 lines in 1240
     EXPECT_EQ(l1_turn(copying(16), h200, {}, strides, 2, false, in_step).arguments, 0);    // which pass L1 by
     EXPECT_EQ(l1_turn(copying(16), h200, {}, strides, 2, false, in_step).copies, 0);
@@ -46,14 +46,14 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
   EXPECT_EQ(apart.copies, 0);
   EXPECT_GT(together.copies, 0.97);
   const double at_any_distance = l1_turn(copying(8), h200, {}, strides, 2, true, false).copies;
-  EXPECT_NEAR(at_any_distance, 0.501, 0.001);
+  EXPECT_NEAR(at_any_distance, 0.494, 0.001);
 }
 
 // Words that are spilled beside copies of 8 bytes miss oftener by the model than is counted, whether CTAs walk one head
 // or not; beside pages of 16-byte granules none misses.
 TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.193, -0.001, 0.175};  // beyond the counter; not known why
+  const std::vector<double> reached = {0.179, -0.001, 0.168};  // beyond the counter; not known why
   std::size_t launches = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;

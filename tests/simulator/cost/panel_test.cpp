@@ -32,18 +32,16 @@ constexpr const char *its_lines = "where L1's lines lie, and what a last use lea
                      *narrow = "words beside narrow copies miss oftener by the model than is counted (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
-    {"window", "sm_read_bytes", 0.17, 0.6, "64 heads: O drives out more of the words"},
-    {"forced conflicts", "sm_read_bytes", 0.1, 0.28, "512 keys: O drives out fewer of the words"},
-    {"headdim", "sm_read_bytes", 0.51, 4.2, narrow},
-    {"layout", "sm_read_bytes", 1.7, 3.3, narrow},
-    {"scores", "sm_read_bytes", 0.083, 0.25, "ALiBi, whose key tiles store 17 words: not looked into"},
-    {"synchronous", "sm_read_bytes", 0.67, 1.7, "of 64 heads copies drive out fewer of the words"},
+    {"window", "sm_read_bytes", 0.2, 0.6, "64 heads: O drives out more of the words"},
+    {"headdim", "sm_read_bytes", 0.42, 3.2, narrow},
+    {"layout", "sm_read_bytes", 1.6, 3.1, narrow},
+    {"scores", "sm_read_bytes", 0.07, 0.23, "ALiBi, whose key tiles store 17 words: not looked into"},
+    {"synchronous", "sm_read_bytes", 0.68, 1.8, "of 64 heads copies drive out fewer of the words"},
     {"forced spill", "sm_read_bytes", 1.2, 3.2, its_lines},
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},
     {"forced spill", "dram_read_bytes", 12.7, 37.2, "8192 keys without a mask: not known why"},
-    {"unfused", "cycles", 8.2, 12, "softmaxes that the ALU binds: 0.85 to 0.94"},
     {"headdim", "dram_write_bytes", 17.3, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.8, 21.3,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
@@ -80,11 +78,11 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   EXPECT_EQ(large, 3);
 }
 
-// Products take a tenth more than their instructions say: loads of shared memory by generic addresses. Softmax takes 6
-// to 18% more, which is not known why: the ALU, which binds it, is busy less than always.
+// Products take a tenth more than their instructions say: loads of shared memory by generic addresses. Softmax, which
+// the ALU binds, takes up to 2% more, of 1024 CTAs 11%.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> errors = {0.09, 0.07, 0.01, 0.16, 0.15, 0.025, 0.14, 0.07, 0.09, 0.12, 0.11, 0.05};
+  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.16, 0.12, 0.025, 0.14, 0.01, 0.09, 0.12, 0.025, 0.05};
   std::size_t launches = 0;
   for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;

@@ -19,7 +19,7 @@ TEST(XuInstructions, CallsInSplitsToTheDigit) {
   for (const MeasuredCall& call : measured_from_csv(read_file("splits", path, 8 << 20), path).calls) {
     const Comparison compared = compare(call, h200, nullptr);
     const auto xu = std::find_if(compared.figures.begin(), compared.figures.end(),
-                                 [](const ComparedFigure& f) { return f.name == "exp_instructions"; });
+                                 [](const ComparedFigure& f) { return f.name == "xu_instructions"; });
     ASSERT_NE(xu, compared.figures.end());
     EXPECT_EQ(xu->predicted, xu->measured) << command_line(call.c);
     ++calls;

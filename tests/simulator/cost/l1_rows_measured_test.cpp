@@ -191,8 +191,8 @@ void expect_banks(const std::string& file) {
       missed += a.seen == 'm' ? 1 : 0, predicted += held ? 0 : 1;
     }
     EXPECT_NEAR(predicted, missed, 20);
-    EXPECT_TRUE(missed < 15 || missed > 45) << missed;
-    of_one_bank += missed > 45 ? 1 : 0, ++sequences;
+    EXPECT_TRUE(missed < 20 || missed > 60) << missed;
+    of_one_bank += missed > 60 ? 1 : 0, ++sequences;
   }
   EXPECT_EQ(sequences, 4 * 11);
   EXPECT_EQ(of_one_bank, 11);

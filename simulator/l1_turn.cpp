@@ -187,11 +187,10 @@ class Sm {
 }  // namespace
 
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
-               int ctas, bool together, bool in_step) {
+               int lines, int ctas, bool together, bool in_step) {
   constexpr int distances = 16, turns = 10, settled = 4;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
-  const int lines = l1_lines(plan.smem_bytes(), ctas, device);
   L1Turn mean;
   for (int d = 0; d < distances; ++d) {
     // of CTAs in step one is a key tile's deviation behind

@@ -25,8 +25,9 @@ struct RowStrides {
 };
 
 /// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
-/// `ctas` share an SM, in step (keeps_in_step) or at any distance from each other; `together`: on one head's keys.
+/// `ctas` share an SM and its L1 of `lines`, in step (keeps_in_step) or at any distance from each other; `together`: on
+/// one head's keys.
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
-               int ctas, bool together, bool in_step);
+               int lines, int ctas, bool together, bool in_step);
 
 }  // namespace attest

@@ -53,10 +53,10 @@ std::int64_t row_stride(const SimulationReport& r, Operand x) {
 }
 
 /// What a key tile's synchronous copies bring through L1, of all CTAs of an SM. Copies below 16 bytes are in l1_turn.h.
-std::vector<PassingRows> through_l1(const SimulationReport& r) {
+std::vector<PassingRows> through_l1(const SimulationReport& r, int ctas) {
   if (r.plan.copy_kind != CopyKind::synchronous) return {};
   const auto tiles = [&](Operand x) {
-    return PassingRows{r.ctas_per_sm, r.plan.tile_n, r.plan.valid_columns(x) * r.plan.bytes(x), row_stride(r, x)};
+    return PassingRows{ctas, r.plan.tile_n, r.plan.valid_columns(x) * r.plan.bytes(x), row_stride(r, x)};
   };
   return {tiles(Operand::k), tiles(Operand::v)};
 }
@@ -71,7 +71,7 @@ struct MissingWords {
   double parked_loads = 0;           // words of a CTA that the key tile loads
   double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
 };
-MissingWords missing_words(const SimulationReport& r, double masked, bool together) {
+MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together) {
   const SpillWords& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
@@ -80,11 +80,11 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
     const bool known = !trace.accesses.empty();
     L1Turn turn;
     if (calls)
-      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, r.ctas_per_sm,
+      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, ctas,
                      together, in_step);
-    if (!known) turn.loads = missing_part(words, r.plan.num_warps, r.ctas_per_sm, lines);
+    if (!known) turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
     if (!known || calls) return turn;
-    const SpillMisses alone = spill_misses(trace, r.plan.num_warps, r.ctas_per_sm, lines);
+    const SpillMisses alone = spill_misses(trace, r.plan.num_warps, ctas, lines);
     turn.loads = alone.part, turn.waits = alone.waits;
     return turn;
   };
@@ -93,7 +93,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, bool togeth
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
   const double driven =
-      driven_out(std::max(parked_masked, parked_whole), r.ctas_per_sm * r.plan.num_warps, through_l1(r), 1, lines);
+      driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps, through_l1(r, ctas), 1, lines);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
@@ -167,8 +167,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   MissingWords missing, missing_together;  // where CTAs of an SM walk different heads, and one
   if (counts.key_tiles > 0) {
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
-    missing = missing_words(r, masked, false);
-    missing_together = copies_by_call(plan) ? missing_words(r, masked, true) : missing;
+    // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
+    const int ctas = static_cast<int>(
+        std::clamp<std::int64_t>((ctas_of(runs) + device.num_sms - 1) / device.num_sms, 1, r.ctas_per_sm));
+    missing = missing_words(r, masked, ctas, false);
+    missing_together = copies_by_call(plan) ? missing_words(r, masked, ctas, true) : missing;
     Counts executed = counts;
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "address.h"
 #include "attest/simulator/step_time.h"
@@ -17,26 +19,14 @@ struct Event {
   enum class Kind : std::uint8_t { call, copy, spill };
   double at;
   Kind kind;
-  int index;  // of the lines that a warp copies, or of the trace's accesses
+  int index;  // of the turn's copies, or of the trace's accesses
   int cta = 0;
 };
 
-/// Of a row that begins anywhere in a line, in steps of what a lane copies.
-struct CopiedRow {
-  double lines = 0, twice = 0;  // that two granules of it share: they are read twice
-};
-CopiedRow copied_row(const KernelPlan& plan, Operand x) {
-  const int bytes = plan.copy_bytes(x), row_bytes = plan.valid_columns(x) * plan.bytes(x),
-            granule = plan.copy_lanes(x) * bytes, meetings = (row_bytes - 1) / granule;
-  const double in_a_line = 1 - bytes / double{LineSampler::line_bytes};
-  return {1 + (row_bytes - bytes) / double{LineSampler::line_bytes}, meetings * in_a_line};
-}
-
-/// A line that each of a CTA's warps reads in a call.
+/// An instruction of each warp of a CTA: of so many rows of a tile, from `row` on, the bytes from `byte` on.
 struct Copy {
   Operand x;
-  CopiedRow row;
-  int number, of_call;  // which of the call's lines
+  int row, byte, bytes;
 };
 
 struct Turn {
@@ -52,12 +42,15 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
   const auto call = [&](double at, Operand x) {
     const double takes = copy_time(plan, device, x, false).cycles;
     turn.events.push_back({at + turn.cycles, Event::Kind::call, 0});
-    const CopiedRow row = copied_row(plan, x);
-    const int lines = plan.copy_bytes(x) == 16 ? 0 : static_cast<int>(row.lines * plan.rows(x) / plan.num_warps);
-    for (int i = 0; i < lines; ++i) {
-      turn.events.push_back(
-          {at + turn.cycles + takes * (i + 1) / (lines + 1), Event::Kind::copy, static_cast<int>(turn.copies.size())});
-      turn.copies.push_back({x, row, i, lines});
+    std::vector<Copy> copies;
+    const int row_bytes = plan.valid_columns(x) * plan.bytes(x), panel = plan.copy_lanes(x) * plan.copy_bytes(x);
+    for (int row = 0; row < plan.rows(x) && plan.copy_bytes(x) != 16; row += plan.copy_rows(x))
+      for (int byte = 0; byte < row_bytes; byte += panel)
+        copies.push_back({x, row, byte, std::min(panel, row_bytes - byte)});
+    for (const Copy& copy : copies) {
+      const double part = static_cast<double>(&copy - copies.data() + 1) / static_cast<double>(copies.size() + 1);
+      turn.events.push_back({at + turn.cycles + takes * part, Event::Kind::copy, static_cast<int>(turn.copies.size())});
+      turn.copies.push_back(copy);
     }
     turn.cycles += takes;
   };
@@ -90,7 +83,7 @@ class Sm {
         turn_(turn),
         trace_(trace),
         frames_(turn.words, ctas * plan.num_warps),
-        cache_(lines, rows(strides, placement)),
+        cache_(lines, rows(plan, strides, placement)),
         arrives_(argument_lines, -HUGE_VAL) {}
 
   void call(double now) {
@@ -102,11 +95,13 @@ class Sm {
     }
   }
   void copy(const Event& e, int turn) {
-    for (int warp = 0; warp < warps_; ++warp) {
-      const CopiedLine& line = copied_.at(place(together_ ? 0 : e.cta, turn, e.index, warp));
+    for (const int line : copied_.at(place(together_ ? 0 : e.cta, turn, e.index))) {
+      const bool held = cache_.load(line, false);
+      int& seen = seen_[static_cast<std::size_t>(e.cta)][static_cast<std::size_t>(line)];
+      if (seen == turn) continue;  // by this CTA
+      seen = turn;
       ++copies_;
-      found_ += cache_.load(line.line, false) ? 1 : 0;
-      if (line.twice) cache_.load(line.line, false);
+      found_ += held ? 1 : 0;
     }
   }
   void spill(const Event& e) {
@@ -138,37 +133,40 @@ class Sm {
   }
 
  private:
-  struct CopiedLine {
-    int line;
-    bool twice;
-  };
-  std::size_t place(int head, int turn, int copy, int warp) const {
+  std::size_t place(int head, int turn, int copy) const {
     const auto at = [](int i) { return static_cast<std::size_t>(i); };
-    return ((at(head) * at(turns_in_all_) + at(turn)) * turn_.copies.size() + at(copy)) * at(warps_) + at(warp);
+    return (at(head) * at(turns_in_all_) + at(turn)) * turn_.copies.size() + at(copy);
   }
-  /// Of frames, of arguments, and of what each head's copies pass through, in the order of place().
-  std::vector<std::uint32_t> rows(const RowStrides& strides, int placement) {
+  /// Of frames, of arguments, and of what each head's copies pass through, which are noted in the order of place().
+  /// Rows begin anywhere, in steps of what a lane copies.
+  std::vector<std::uint32_t> rows(const KernelPlan& plan, const RowStrides& strides, int placement) {
+    constexpr int line_bytes = LineSampler::line_bytes;
     std::vector<std::uint32_t> all = frames_.rows();
     const auto anywhere = [placement](int object) {
       return row_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(object));
     };
     all.push_back(anywhere(0));
+    std::map<std::pair<int, std::int64_t>, std::size_t> number;  // of a head's K or V by where they are
     for (int head = 0; head < (together_ ? 1 : ctas_); ++head)
       for (int turn = 0; turn < turns_in_all_; ++turn)
-        for (const Copy& copy : turn_.copies)
-          for (int warp = 0; warp < warps_; ++warp) {
-            const bool key = copy.x == Operand::k;
-            const std::int64_t number = (std::int64_t{turn} * copy.of_call + copy.number) * warps_ + warp;
-            const auto row = static_cast<std::int64_t>(static_cast<double>(number) / copy.row.lines);
-            const double twice = copy.row.twice / copy.row.lines, n = static_cast<double>(number);
-            const std::int64_t line = std::int64_t{anywhere(2 * head + (key ? 1 : 2))} * L1Cache::lines_a_row +
-                                      row * (key ? strides.k : strides.v) / LineSampler::line_bytes + number -
-                                      static_cast<std::int64_t>(std::ceil(static_cast<double>(row) * copy.row.lines));
-            copied_.push_back({static_cast<int>(static_cast<std::int64_t>(all.size()) * L1Cache::lines_a_row +
-                                                line % L1Cache::lines_a_row),
-                               std::floor((n + 1) * twice) > std::floor(n * twice)});
-            all.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
+        for (const Copy& copy : turn_.copies) {
+          const bool key = copy.x == Operand::k;
+          const int object = 2 * head + (key ? 1 : 2), bytes = plan.copy_bytes(copy.x);
+          const std::int64_t base = std::int64_t{anywhere(object)} * L1Cache::lines_a_row * line_bytes +
+                                    static_cast<std::int64_t>(anywhere(2 * ctas_ + 1 + object)) * bytes % line_bytes;
+          std::vector<int>& lines = copied_.emplace_back();
+          for (int row = copy.row; row < std::min(copy.row + plan.copy_rows(copy.x), plan.rows(copy.x)); ++row) {
+            const std::int64_t from =
+                base + copy.byte + (std::int64_t{turn} * plan.rows(copy.x) + row) * (key ? strides.k : strides.v);
+            for (std::int64_t line = from / line_bytes; line * line_bytes < from + copy.bytes; ++line) {
+              const auto [at, first] = number.try_emplace({object, line / L1Cache::lines_a_row}, all.size());
+              if (first) all.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
+              lines.push_back(static_cast<int>(at->second * L1Cache::lines_a_row +
+                                               static_cast<std::size_t>(line % L1Cache::lines_a_row)));
+            }
           }
+        }
+    seen_.assign(static_cast<std::size_t>(ctas_), std::vector<int>(all.size() * L1Cache::lines_a_row, -1));
     return all;
   }
 
@@ -177,7 +175,8 @@ class Sm {
   const Turn& turn_;
   const SpillTrace& trace_;
   Frames frames_;
-  std::vector<CopiedLine> copied_;
+  std::vector<std::vector<int>> copied_;  // lines, in order
+  std::vector<std::vector<int>> seen_;    // by a CTA: in which turn last
   L1Cache cache_;
   std::vector<double> arrives_;
   std::vector<std::vector<bool>> missed_;

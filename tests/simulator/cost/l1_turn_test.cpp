@@ -37,7 +37,7 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
   for (const bool in_step : {false, true}) {
     const double missing =
         l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), 2, false, in_step).arguments;
-    EXPECT_NEAR(missing, in_step ? 0.112 : 0.094, 0.001);  // as the order of lines has it: nobody has counted it alone
+    EXPECT_NEAR(missing, in_step ? 0.109 : 0.0945, 0.001);  // as the order of lines has it: nobody has counted it alone
     EXPECT_LT(l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 1, h200), 1, false, in_step).arguments,
               0.03);  // 380 lines in 1240
     EXPECT_EQ(l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), 2, false, in_step).arguments,
@@ -54,7 +54,7 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
   EXPECT_GT(together.copies, 0.97);
   const double at_any_distance =
       l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), 2, true, false).copies;
-  EXPECT_NEAR(at_any_distance, 0.494, 0.001);
+  EXPECT_NEAR(at_any_distance, 0.4985, 0.001);
 }
 
 // Words that are spilled beside copies of 8 bytes miss oftener by the model than is counted, whether CTAs walk one head
@@ -91,8 +91,7 @@ TEST(L1Turn, SpilledWordsMissAsCounted) {
 }
 
 // Grids of one CTA an SM have half as much pass an L1 that is what two would leave of it: words that miss .25 and .36
-// of the time, .75 of the time beside another CTA's. With heads before rows, rows follow each other and share sectors,
-// which the copies of other warps find; the model has those of a warp alone.
+// of the time, .75 of the time beside another CTA's. With heads before rows, rows follow each other and share lines.
 TEST(L1Turn, AloneOnAnSmAsCounted) {
   const DeviceSpec h100 = load_device("h100");
   int alone = 0, calls = 0;
@@ -106,7 +105,7 @@ TEST(L1Turn, AloneOnAnSmAsCounted) {
     SCOPED_TRACE(command_line(c));
     const bool one = r.walk.ctas <= h100.num_sms, shares = row.at("case").find("bhsd") != std::string::npos;
     EXPECT_GE(ratio, 0.995);
-    EXPECT_LE(ratio, (one ? 1.012 : 1.075) + (shares ? 0.1 : 0));
+    EXPECT_LE(ratio, (one ? 1.012 : 1.065) + (shares ? 0.02 : 0));
     EXPECT_NEAR(cycles, 0.91, 0.04);
     alone += one ? 1 : 0, ++calls;
   }

@@ -29,12 +29,12 @@ const CountedPanel& panel() {
 }
 
 constexpr const char *its_lines = "where L1's lines lie, and what a last use leaves",
-                     *narrow = "words beside narrow copies miss oftener by the model than is counted (L1Turn.Spilled*)";
+                     *narrow = "which CTAs share a head, and words miss oftener than is counted (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
     {"window", "sm_read_bytes", 0.2, 0.6, "64 heads: O drives out more of the words"},
-    {"headdim", "sm_read_bytes", 0.42, 3.2, narrow},
-    {"layout", "sm_read_bytes", 1.6, 3.1, narrow},
+    {"headdim", "sm_read_bytes", 0.55, 4.7, narrow},
+    {"layout", "sm_read_bytes", 1.4, 2.8, narrow},
     {"scores", "sm_read_bytes", 0.07, 0.23, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.68, 1.8, "of 64 heads copies drive out fewer of the words"},
     {"forced spill", "sm_read_bytes", 1.2, 3.2, its_lines},

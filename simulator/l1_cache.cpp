@@ -176,6 +176,7 @@ std::optional<double> mean_distance(const SpillTrace& trace) {
 
 double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines) {
   constexpr int placements = 32, turns = 12, settled = 4, bytes_a_row = L1Cache::lines_a_row * line_bytes;
+  if (words == 0 || others.empty()) return 0;
   const Frames frames(words, warps);
   std::int64_t used = 0, gone = 0;
   for (int placement = 0; placement < placements; ++placement) {

@@ -74,6 +74,7 @@ struct MissingWords {
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together) {
   const SpillWords& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
+  // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
   const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
   const auto missing = [&](int words, const SpillTrace& trace) {
@@ -111,15 +112,16 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
 
 /// How often each of a CTA's parked words is loaded anew because the O of its SM's others, each of which ends once in
 /// its life, has driven it out of L1.
-double driven_out_by_output(const SimulationReport& r, int words) {
+double driven_out_by_output(const SimulationReport& r, int words, int ctas) {
   constexpr int uses = 2;  // of a word at least, while none of them ends: what was driven out has been hit since
   const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
                                    static_cast<double>(r.ctas_per_sm)) -
                         1;
+  if (others <= 0) return 0;
   const bool partial = r.plan.num_splits > 1;  // rows of a head that follow each other
   const int row_bytes = static_cast<int>(r.c.problem.headdim_v) * (partial ? 4 : r.plan.output_bytes());
   const PassingRows o{1, r.plan.tile_m, row_bytes, partial ? row_bytes : row_stride(r, Operand::o)};
-  return others * driven_out(words, r.ctas_per_sm * r.plan.num_warps, {&o, 1}, uses,
+  return others * driven_out(words, ctas * r.plan.num_warps, {&o, 1}, uses,
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 
@@ -164,14 +166,14 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   TileWalkOptions& options = r.walk_options;
   options = effort;
   constexpr int line_bytes = 4 * 32;
+  // that the grid gives an SM together, to the nearest
+  const int ctas = static_cast<int>(
+      std::clamp<std::int64_t>((2 * ctas_of(runs) + device.num_sms) / (2 * device.num_sms), 1, r.ctas_per_sm));
   MissingWords missing, missing_together;  // where CTAs of an SM walk different heads, and one
   if (counts.key_tiles > 0) {
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
-    // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
-    const int ctas = static_cast<int>(
-        std::clamp<std::int64_t>((ctas_of(runs) + device.num_sms - 1) / device.num_sms, 1, r.ctas_per_sm));
     missing = missing_words(r, masked, ctas, false);
-    missing_together = copies_by_call(plan) ? missing_words(r, masked, ctas, true) : missing;
+    missing_together = copies_by_call(plan) && ctas > 1 ? missing_words(r, masked, ctas, true) : missing;
     Counts executed = counts;
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
@@ -249,7 +251,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);
   const double missed_bytes =
       spilled_bytes(words_missing, r.walk.key_tiles) +
-      spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked))),
+      spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked)), ctas),
                     r.walk.ctas_with_rows);
   // neighbours do not ask for these together
   const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes;

@@ -179,15 +179,14 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
   for (int s = 0; s < schedulers; ++s)
     warps[static_cast<std::size_t>(s)] = (num_warps + schedulers - 1 - s) / schedulers;
   // The slot of a sum or product is the first cycle of its time at their pipe, which most of a softmax needs in a row;
-  // exponentials have others among them; comparisons stand among others too. Where
-  // mma.sync does not fill the tensor pipe its scheduler issues nothing else meanwhile (beside_mma in
-  // docs/results/h200-sm.md). What issues goes on from instruction to instruction; a load or an exponential takes a
-  // fixed time, and others stand before the next. Behind a barrier a CTA's warps copy together, and what each loads
-  // then stands behind all that they copy.
+  // exponentials have others among them; so have comparisons, and warps that need their pipe for longer than they issue
+  // queue for it instead. Where mma.sync does not fill the tensor pipe its scheduler issues nothing else meanwhile
+  // (beside_mma in docs/results/h200-sm.md). What issues goes on from instruction to instruction; a load or an
+  // exponential takes a fixed time, and others stand before the next. Behind a barrier a CTA's warps copy together, and
+  // what each loads then stands behind all that they copy.
   const bool holds = device.mma_sync_fma_per_clock_16bit < device.wgmma_fma_per_clock_16bit;
   const double held = holds ? d.tensor : d.products;
   const double of_exp = d.exp * (1 - 1 / std::max(1.0, exp_cycles(device))) - d.among_exp;
-  // Warps that need the pipe of comparisons for longer than they issue queue for it as they do to issue.
   NetworkDemand demand{.own = {{std::max(d.issue - d.products + held, d.alu)},
                                {std::max(0.0, d.tensor - held)},
                                {d.fma * (1 - 1 / std::max(1.0, fma_cycles(device)))},
@@ -202,7 +201,7 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
     demand.wait += slowest * (cycle - d.waits);
     cycle = cycle_of_network(demand, warps);
   }
-  return std::max(cycle, warps.front() * std::max({d.exp, d.fma, d.alu}));
+  return std::max(cycle, warps.front() * std::max(d.exp, d.fma));
 }
 
 }  // namespace

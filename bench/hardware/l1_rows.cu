@@ -1,12 +1,11 @@
-// L1, row by row: a warp accesses rows of 512 bytes, one after the other, and says of each whether L1 had it. CSV to
-// standard output.
+// L1, row by row: a warp accesses rows of 512 bytes, parts of them or lines, one after the other, and says of each
+// whether L1 had it. CSV to standard output.
 //
 //     l1_rows > docs/results/h200-l1/rows.csv
 //
-// A row of four lines has a line in each bank of L1, so that all banks do alike. Each sequence begins with accesses at
+// A row of four lines has a line in each bank of L1, so that all banks do alike. Most sequences begin with accesses at
 // random of a row more than L1 has room for: where it lets go of one line at a time, the one that is not there says
 // what all others are.
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>

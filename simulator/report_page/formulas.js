@@ -34,7 +34,7 @@ const formulas = {
   flop_rate: "2 × (headdim + headdim_v) × pairs that the mask leaves / time",
   intensity: "needed arithmetic / bytes",
   exp_count: "scores of visited tiles, masked ones included",
-  xu_instructions: "warp instructions of the exponentials' unit: exp_count / 32, and reciprocals, logarithms, tanh and divisions of integers",
+  xu_instructions: "warp instructions of the exponentials' unit: exp_count / 32, exponentials that rescale rows, take in a sink and combine splits, and reciprocals, logarithms, tanh and divisions of integers",
   kernels: "launches",
   unfused_dram_read_bytes: "Q + K + V + S + P, the last two only if they do not fit an L2 partition",
   unfused_dram_write_bytes: "S + P + O",

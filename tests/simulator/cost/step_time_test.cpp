@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -50,7 +51,7 @@ struct Network {
   std::array<Place::Load, 2> shared;            // smem, L2
 };
 Network analysed(const StepDemand& d, const std::vector<int>& warps) {
-  const Place own[] = {{d.issue + d.tensor, false}, {d.exp * 7 / 8, true}};
+  const Place own[] = {{std::max(d.issue + d.tensor, d.alu), false}, {d.exp * 7 / 8, true}};
   const Place shared[] = {{d.smem, true}, {d.l2_waited, false}};
   Network n{std::vector<double>(warps.size()), std::vector<std::array<Place::Load, 2>>(warps.size()), {}};
   for (std::size_t c = 0; c < warps.size(); ++c) {
@@ -72,8 +73,11 @@ Network analysed(const StepDemand& d, const std::vector<int>& warps) {
 TEST(StepTime, IsMeanValueAnalysis) {
   const DeviceSpec device = load_device("h100");
   StepDemand demand{400, 250, 300, 170};
-  for (const auto& [waits, l2] : {std::pair{0.0, 0.0}, {500.0, 0.0}, {500.0, 230.0}}) {
-    demand.waits = waits, demand.l2_waited = l2;
+  struct Beside {
+    double waits = 0, l2 = 0, alu = 0;  // what queues for the ALU queues no more to issue
+  };
+  for (const Beside& b : {Beside{}, {500}, {500, 230}, {500, 230, 600}, {500, 0, 900}}) {
+    demand.waits = b.waits, demand.l2_waited = b.l2, demand.alu = b.alu;
     for (const int ctas : {1, 2}) {
       const Network n = analysed(demand, std::vector<int>(4, ctas));
       EXPECT_NEAR(cycles_per_key_tile(demand, warps(4), device, ctas), ctas / n.throughputs[0], 1e-6);
@@ -238,6 +242,10 @@ TEST(StepTime, ProductsAndComparisonsHavePipesOfTheirOwn) {
               1e-3);
   demand.alu = 900;
   EXPECT_NEAR(cycles_per_key_tile(demand, plan, load_device("h200"), 16), 16 * 900, 0.02 * 16 * 900);
+  // 900 of the ALU instead of 600 to issue
+  EXPECT_NEAR(cycles_per_key_tile(demand, warps(1), load_device("h200"), 1) -
+                  cycles_per_key_tile({400, 300, 200, 100}, warps(1), load_device("h200"), 1),
+              300, 1e-3);
 }
 
 KernelPlan warpgroups(int n) {

@@ -1,10 +1,10 @@
 // How long a key tile takes on an SM: a closed network of the resources that its warps share.
 //
 // Each warp in turn needs the tensor pipe, the exponential unit, the pipe of products and sums (FMA) and the issue
-// slots of its scheduler, and the SM's shared memory; the pipe of maxima, masks and packing (ALU) only bounds them.
-// Warps of one CTA and of other CTAs overlap, but for products by an mma.sync that holds its scheduler's issue: while
-// one waits for shared memory another issues its softmax. The time of a round follows from the demands and the number
-// of warps alone (queueing_network.h).
+// slots of its scheduler, or the pipe of maxima, masks and packing (ALU) if that takes longer, and the SM's shared
+// memory. Warps of one CTA and of other CTAs overlap, but for products by an mma.sync that holds its scheduler's issue:
+// while one waits for shared memory another issues its softmax. The time of a round follows from the demands and the
+// number of warps alone (queueing_network.h).
 #pragma once
 
 #include <vector>

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <queue>
-#include <unordered_map>
 
 #include "address.h"
 
@@ -122,8 +122,9 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
     std::size_t access;
   };
   const std::vector<std::uint32_t> rows = frames.rows();
-  std::int64_t loads = 0, missing = 0;
-  double waits = 0;
+  SpillMisses of;
+  of.of_access.resize(trace.accesses.size());
+  std::int64_t loads = 0;
   for (int d = 0; d < distances; ++d) {
     std::vector<Event> events;
     for (int cta = 0; cta < ctas; ++cta)
@@ -148,30 +149,18 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
           missed[static_cast<std::size_t>(warp)][e.access] = !held;
           if (turn < settled) continue;
           ++loads;
-          missing += held ? 0 : 1;
+          of.of_access[e.access] += held ? 0 : 1;
         }
       if (turn < settled) continue;
-      for (const std::vector<bool>& of_warp : missed) waits += waits_for(trace, of_warp);
+      for (const std::vector<bool>& of_warp : missed) of.waits += waits_for(trace, of_warp);
     }
   }
   if (loads == 0) return {};
-  return {static_cast<double>(missing) / static_cast<double>(loads),
-          waits / (distances * (turns - settled) * ctas * warps)};
-}
-
-std::optional<double> mean_distance(const SpillTrace& trace) {
-  std::unordered_map<int, int> stored;
-  double sum = 0;
-  int loads = 0;
-  for (const int turn : {0, trace.cycles})  // what the first one loads before it stores it is the last one's
-    for (const SpillAccess& a : trace.accesses) {
-      if (a.kind == SpillAccess::Kind::call) continue;
-      if (a.kind == SpillAccess::Kind::store) stored[a.word] = turn + a.at;
-      if (turn == 0 || a.kind == SpillAccess::Kind::store || !stored.contains(a.word)) continue;
-      sum += turn + a.at - stored[a.word], ++loads;
-    }
-  if (loads == 0) return std::nullopt;
-  return sum / loads / trace.cycles;
+  of.part = std::accumulate(of.of_access.begin(), of.of_access.end(), 0.0) / static_cast<double>(loads);
+  const double times = distances * (turns - settled) * ctas * warps;
+  of.waits /= times;
+  for (double& missed : of.of_access) missed /= times;
+  return of;
 }
 
 double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines) {

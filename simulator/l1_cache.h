@@ -9,7 +9,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -93,8 +92,9 @@ struct SpillTrace {
 
 /// Of a turn's loads.
 struct SpillMisses {
-  double part = 0;   // of them that miss
-  double waits = 0;  // cycles that a warp waits for those, while others ask L2 for nothing
+  double part = 0;                // of them that miss
+  std::vector<double> of_access;  // of the warps' those that miss, by the trace's accesses; 0 of stores
+  double waits = 0;               // cycles that a warp waits for those, while others ask L2 for nothing
 };
 
 /// Cycles that a warp waits in a turn in which those of its accesses miss: loads that are waited for together wait
@@ -110,9 +110,6 @@ int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 
 /// Where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and CTAs at any distance from each other.
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines);
-
-/// How much of a turn lies between the store of a word and its loads, on average; none where no word of a turn is both.
-std::optional<double> mean_distance(const SpillTrace& trace);
 
 /// Rows of tiles that are loaded or stored through L1, all of them once.
 struct PassingRows {

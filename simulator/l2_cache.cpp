@@ -70,7 +70,8 @@ int L2Cache::written_long_ago(const std::uint32_t* set, std::uint32_t ways) cons
 void L2Cache::clean_another(std::uint32_t* set, int way) {
   const auto enough = [&] { return std::popcount(word(set, dirty)) < dirty_ways_; };
   const std::uint32_t others = word(set, dirty) & ~(1u << way);
-  if (!enough() && others != 0) clean(set, written_long_ago(set, others));
+  const std::uint32_t to_go = others & word(set, first_to_go);
+  if (!enough() && others != 0) clean(set, written_long_ago(set, to_go != 0 ? to_go : others));
   if (enough()) word(set, too_many) = 0;
 }
 
@@ -94,7 +95,7 @@ void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
 }
 
 int L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool evict_first) {
-  const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1, to_go = word(set, first_to_go);
+  const std::uint32_t all = ways_ == 32 ? ~0u : (1u << ways_) - 1, to_go = word(set, first_to_go) & ~word(set, dirty);
   const int way = word(set, used) != all ? std::countr_one(word(set, used)) : oldest(set, to_go != 0 ? to_go : all);
   const std::uint32_t bit = 1u << way;
   if ((word(set, dirty) & bit) != 0) clean(set, way);
@@ -149,14 +150,6 @@ L2Cache::Outcome L2Cache::prefetch(const CachedLine& line, int side) {
   }
   const Outcome at_home = read(line, line.home);
   return far && at_home == Outcome::near_hit ? Outcome::far_hit : at_home;
-}
-
-L2Cache::Outcome L2Cache::read_last(const CachedLine& line, int side) {
-  const Outcome outcome = prefetch(line, side);
-  if (partitions_ == 1 || side == line.home) return outcome;
-  std::uint32_t* const near_set = set(side, line.set);
-  if (const int copy = find(near_set, line.tag); copy >= 0) mark(near_set, copy, true);
-  return outcome;
 }
 
 void L2Cache::write(const CachedLine& line, int side) {

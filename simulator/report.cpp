@@ -17,6 +17,7 @@
 #include "copy_time.h"
 #include "l1_turn.h"
 #include "refusals.h"
+#include "spill_uses.h"
 #include "xu_instructions.h"
 
 namespace attest {
@@ -67,6 +68,7 @@ std::vector<PassingRows> through_l1(const SimulationReport& r, int ctas) {
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
   double part = 0;                   // of those that it loads
+  std::vector<double> of_access;     // of the warps', by the accesses of a whole tile's trace
   double parked = 0;                 // that L1 has until then
   double parked_loads = 0;           // words of a CTA that the key tile loads
   double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
@@ -77,19 +79,24 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
   const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
+  struct Turn : L1Turn {
+    std::vector<double> of_access;
+  };
   const auto missing = [&](int words, const SpillTrace& trace) {
     const bool known = !trace.accesses.empty();
-    L1Turn turn;
+    Turn turn;
     if (calls)
-      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, ctas,
-                     together, in_step);
+      turn = {l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, ctas,
+                      together, in_step),
+              {}};
     if (!known) turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
+    if (known && calls) turn.of_access.assign(trace.accesses.size(), turn.loads);
     if (!known || calls) return turn;
     const SpillMisses alone = spill_misses(trace, r.plan.num_warps, ctas, lines);
-    turn.loads = alone.part, turn.waits = alone.waits;
+    turn.loads = alone.part, turn.waits = alone.waits, turn.of_access = alone.of_access;
     return turn;
   };
-  const L1Turn of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
+  const Turn of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
@@ -104,6 +111,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
           masked * of_masked.waits + (1 - masked) * of_whole.waits,
           loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
           loaded == 0 ? 0 : missed / loaded,
+          of_whole.of_access,
           masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
           masked * parked_masked + (1 - masked) * parked_whole,
           of_whole.arguments,
@@ -215,12 +223,16 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.waits_per_key_tile = demand.waits;
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
-  options.spill_loads_missed = missing.part;
-  if (const int parked = spilling.spill_words_per_cta; parked > 0)
-    options.parked_loads = std::min(1.0, missing.parked_loads / parked);
-  options.spill_loads_after =
-      mean_distance(compiled_traces(plan, plan_name, c, device).whole).value_or(options.spill_loads_after);
   options.frame = compiled_frame(spilling, plan_name, c, device);
+  const SpillTrace trace = compiled_traces(plan, plan_name, c, device).whole;
+  const auto traced = std::ranges::count(trace.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
+  options.spill_uses =
+      traced != spilling.spill_words_per_key_tile || traced == 0
+          ? untraced_spill_uses(spilling.spill_words_per_key_tile,
+                                options.frame ? options.frame->of_tile : spilling.spill_words_per_key_tile,
+                                std::min(spilling.spill_words_per_cta, static_cast<int>(missing.parked_loads)),
+                                missing.part)
+          : traced_spill_uses(trace, missing.of_access);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 
   const auto by = [&](Operand x) {

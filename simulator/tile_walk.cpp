@@ -53,6 +53,7 @@ class Walk {
   void follow();
   double left_out(const Slot& slot, double now) const;
   void record(const TimelineEvent& event);
+  void spill_until(double now);
 
   const Grid grid_;
   const Schedule schedule_;
@@ -66,8 +67,13 @@ class Walk {
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
-  // when a slot loads what L1 does not have of a key tile's words
-  std::priority_queue<std::pair<double, int>, std::vector<std::pair<double, int>>, std::greater<>> loads_;
+  /// A slot's next use of its local memory within the key tiles of an event, the `part`th of `parts`.
+  struct Spill {
+    double at, each;  // when, and cycles between the parts
+    int slot, part, parts;
+    bool operator>(const Spill& other) const { return at > other.at; }
+  };
+  std::priority_queue<Spill, std::vector<Spill>, std::greater<>> spills_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -144,7 +150,7 @@ void Walk::forget() {
   traffic_.call_again();
   slots_.clear();
   timeline_.clear();
-  loads_ = {};
+  spills_ = {};
   noise_ = {};
   next_task_ = begun_ = 0;
   busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
@@ -164,6 +170,17 @@ void Walk::follow() {
 double Walk::left_out(const Slot& slot, double now) const {
   const int tiles = slot.walk.last - slot.walk.first;
   return slot.cut == 0 ? 0 : slot.cut * (now - slot.since - options_.cycles_per_cta / 2) / tiles;
+}
+
+void Walk::spill_until(double now) {
+  while (!spills_.empty() && spills_.top().at <= now) {
+    Spill next = spills_.top();
+    spills_.pop();
+    if (const int part = next.part % Traffic::spill_parts; part > 0)
+      traffic_.spill(slots_[static_cast<std::size_t>(next.slot)], part);
+    next.at += next.each;
+    if (++next.part < next.parts) spills_.push(next);
+  }
 }
 
 void Walk::record(const TimelineEvent& event) {
@@ -197,8 +214,7 @@ void Walk::simulate() {
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
-    for (; !loads_.empty() && loads_.top().first <= now; loads_.pop())
-      traffic_.load_missed(slots_[static_cast<std::size_t>(loads_.top().second)]);
+    spill_until(now);
     Slot& slot = slots_[static_cast<std::size_t>(index)];
     double cycles = options_.cycles_per_cta / 2;
     auto kind = TimelineEvent::Kind::start;
@@ -206,7 +222,7 @@ void Walk::simulate() {
     int tile = 0;
     const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
-    int loading = 0;           // key tiles whose words are loaded later
+    int spilling = 0;          // key tiles that use their local memory later than at their begin
     double read = 0;           // by DRAM, from now
     double varies = 0;         // once its loads are there
     double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
@@ -223,7 +239,7 @@ void Walk::simulate() {
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
-      loading = options_.spill_loads_missed > 0 ? tiles : 0;
+      spilling = traffic_.spills_later() ? tiles : 0;
       for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, in_l1);
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
@@ -265,7 +281,10 @@ void Walk::simulate() {
       *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    for (int t = 0; t < loading; ++t) loads_.emplace(now + (t + options_.spill_loads_after) * cycles / loading, index);
+    if (spilling > 0) {
+      const double each = cycles / (spilling * Traffic::spill_parts);
+      spills_.push({now + each, each, index, 1, spilling * Traffic::spill_parts});
+    }
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -4,8 +4,15 @@
 #include <cmath>
 
 #include "local_place.h"
+#include "spill_uses.h"
 
 namespace attest {
+
+namespace {
+
+int part_of(const SpillUse& use) { return static_cast<int>(use.at * Traffic::spill_parts); }
+
+}  // namespace
 
 Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const TileWalkOptions& options)
     : grid_(grid),
@@ -14,8 +21,10 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
       device_(device),
       frame_(options.frame.value_or(
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
-      spill_loads_missed_(options.spill_loads_missed),
-      parked_loads_(options.parked_loads),
+      spill_uses_(options.spill_uses.empty() ? untraced_spill_uses(plan_.spill_words_per_key_tile, frame_.of_tile, 0, 0)
+                                             : options.spill_uses),
+      spills_later_(
+          std::any_of(spill_uses_.begin(), spill_uses_.end(), [](const SpillUse& u) { return part_of(u) > 0; })),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -39,8 +48,15 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
     to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))),
                   static_cast<std::uint16_t>(place.set), static_cast<std::uint8_t>(place.home), sectors});
   };
-  const std::int64_t of_tile = warps * frame_.of_tile, spilled = plan_.cluster * grid_.spill_lines();
-  for (std::int64_t i = 0; i < spilled; ++i) give(slot.spill, i % of_tile);
+  for (const SpillUse& use : spill_uses_)
+    for (std::int64_t warp = 0; warp < warps; ++warp) {
+      std::vector<CachedLine> lines;  // one, or none that is followed
+      const std::int64_t at = use.word * warps + warp;
+      give(lines, use.parked ? frame - 1 - at % frame : at);
+      for (const CachedLine& line : lines)
+        if (line.tag < use.part * 0x1p32)
+          slot.spill.push_back({line, use.kind, static_cast<std::uint8_t>(part_of(use))});
+    }
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();
   const std::int64_t always = parked - std::min(parked, plan_.cluster * grid_.entering_lines());
   for (std::int64_t i = 0; i < parked; ++i) give(i < always ? slot.parked : slot.entering, frame - 1 - i % frame);
@@ -138,14 +154,14 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   }
 }
 
-void Traffic::load_missed(const Slot& slot) {
+void Traffic::spill(const Slot& slot, int part) {
   const std::int64_t filled = cache_.filled_sectors(), crossed = cache_.crossed_sectors();
-  const auto missed = [&](const CachedLine& line) { return line.tag < spill_loads_missed_ * 0x1p32; };
-  for (const CachedLine& line : slot.spill)
-    if (missed(line)) cache_.read_last(line, slot.side);
-  const auto of_parked = static_cast<std::size_t>(parked_loads_ * static_cast<double>(slot.parked.size()));
-  for (std::size_t i = 0; i < of_parked; ++i)
-    if (missed(slot.parked[i])) cache_.read(slot.parked[i], slot.side);
+  const auto of_part = std::ranges::equal_range(slot.spill, part, {}, &SpilledLine::part);
+  for (const SpilledLine& use : of_part)
+    if (use.kind == SpillUse::Kind::store)
+      cache_.write(use.line, slot.side);
+    else
+      cache_.read(use.line, slot.side, use.kind == SpillUse::Kind::last_load);
   count_.spill_filled_sectors += cache_.filled_sectors() - filled;
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
 }
@@ -161,11 +177,11 @@ double Traffic::step(Slot& slot, double now, double in_l1) {
     from_dram += read_keys(slot, walk.tile(slot.position + 1), now) / 2;
   from_dram += read_lines(slot.lines->tile(tile).v, slot.side) / 2;
   if (p_.bias != Bias::none) read_bias(slot, tile);
-  for (const CachedLine& line : slot.spill) cache_.write(line, slot.side);
   ++slot.position;
   count_.l1_served += in_l1;
   count_.key_tiles += readers(slot);
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
+  spill(slot, 0);
   return from_dram;
 }
 

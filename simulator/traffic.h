@@ -53,6 +53,13 @@ class HeadLines {
   std::vector<std::vector<TileLines>> blocks_;
 };
 
+/// A store or a load of a sampled line of local memory, in one of the parts that a key tile is cut into.
+struct SpilledLine {
+  CachedLine line;
+  SpillUse::Kind kind;
+  std::uint8_t part;
+};
+
 /// A CTA at a time, or a cluster of them.
 struct Slot {
   int sm = 0;
@@ -72,9 +79,10 @@ struct Slot {
   std::int64_t rows = 0;  // queries of its tiles
   std::int64_t next = 0;  // task, of a static schedule
   HeadLines* lines = nullptr;
-  // Its local memory: words of each key tile, of a CTA's life, of one that comes to a key tile without a mask, of a
-  // persistent CTA, which are stored but once, and of its producer in each query tile.
-  std::vector<CachedLine> spill, parked, entering, start, producer;
+  // Its local memory: what a key tile does with it, words of a CTA's life, of one that comes to a key tile without a
+  // mask, of a persistent CTA, which are stored but once, and of its producer in each query tile.
+  std::vector<SpilledLine> spill;
+  std::vector<CachedLine> parked, entering, start, producer;
 };
 
 class Traffic {
@@ -109,9 +117,11 @@ class Traffic {
   void begin(Slot& slot, double now);
   /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
   double step(Slot& slot, double now, double in_l1 = 0);
-  /// What L1 does not have of the words that a key tile stored, which are loaded for the last time, and of those of its
-  /// CTA that it loads.
-  void load_missed(const Slot& slot);
+  /// Parts of a key tile in which it uses its local memory, one where it does so at its begin alone.
+  static constexpr int spill_parts = 8;
+  bool spills_later() const { return spills_later_; }
+  /// What a slot does with its local memory in a part of its key tile; step() has done the first part's.
+  void spill(const Slot& slot, int part);
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
@@ -185,7 +195,8 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
-  const double spill_loads_missed_, parked_loads_;
+  const std::vector<SpillUse> spill_uses_;
+  const bool spills_later_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

@@ -2,17 +2,21 @@
 // reads and writes on them, one after the other, and says how long each took. CSV to standard output.
 //
 //     l2_set > docs/results/h200-l2/one_set.csv
+//     l2_set victims > docs/results/h200-l2/set_victims.csv
 //
 // A set of k lines is found as the lines without which a target stays in L2 (group testing: P. Vila, B. Koepf,
 // J. F. Morales, "Theory and Practice of Finding Eviction Sets", 2019). Accesses are of whole lines, by a warp each:
 // lanes that write parts of a sector would have DRAM read for the next read of it.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/hardware/device.h"
@@ -22,7 +26,7 @@ namespace attest::hardware {
 namespace {
 
 constexpr std::int64_t kBytes = std::int64_t{256} << 20, kLineBytes = 128, kLinesAPage = kPageBytes / kLineBytes;
-constexpr std::size_t kPool = 450'000, kWanted = 24;  // lines of one home that are looked through; lines of the set
+constexpr std::size_t kPool = 450'000, kWanted = 34;  // lines of one home that are looked through; lines of the set
 constexpr int kAccesses = 1500, kUnroll = 4, kThreads = 1024;
 constexpr unsigned kNear = 460;          // cycles: a home line takes up to 370 from its own side, DRAM 546 and more
 constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
@@ -54,7 +58,7 @@ __global__ void __launch_bounds__(kThreads, 1) read_between(const std::uint8_t* 
   latency[0] = static_cast<unsigned>(clock64() - began);
 }
 
-enum class Kind : std::uint8_t { read, write, read_evict_first };
+enum class Kind : std::uint8_t { read, write, read_evict_first, read_last };
 struct Access {
   std::uint16_t actor;  // 0: an SM of the lines' side; 1: of the other one
   Kind kind;
@@ -94,6 +98,7 @@ __global__ void __launch_bounds__(32, 1)
           : "=r"(x)
           : "l"(at)
           : "memory");
+    if (a.kind == Kind::read_last) asm volatile("ld.global.lu.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
     if (a.kind == Kind::write) {
       asm volatile("st.global.cg.u32 [%0], %1;" ::"l"(at), "r"(0) : "memory");
       __threadfence();
@@ -204,9 +209,13 @@ class Set {
   Lines pool_, lines_;
 };
 
-/// Each actor reads 20 lines, then accesses at random, `writes` and `first` of ten of them writes and evict_first
-/// reads.
-std::vector<Access> at_random(const char* actors, unsigned lines, unsigned writes, unsigned first, unsigned seed) {
+/// Of ten accesses.
+struct Mix {
+  unsigned writes = 0, evict_first = 0, last_uses = 0;
+};
+
+/// Each actor reads 20 lines, then accesses at random.
+std::vector<Access> at_random(const char* actors, unsigned lines, Mix mix, unsigned seed) {
   std::mt19937 random(seed);
   const std::string who = actors;
   std::vector<Access> list;
@@ -216,9 +225,10 @@ std::vector<Access> at_random(const char* actors, unsigned lines, unsigned write
   while (list.size() < kAccesses) {
     const unsigned kind = random() % 10;
     list.push_back({static_cast<std::uint16_t>(who[random() % who.size()] - 'a'),
-                    kind < writes           ? Kind::write
-                    : kind < writes + first ? Kind::read_evict_first
-                                            : Kind::read,
+                    kind < mix.writes                                     ? Kind::write
+                    : kind < mix.writes + mix.evict_first                 ? Kind::read_evict_first
+                    : kind < mix.writes + mix.evict_first + mix.last_uses ? Kind::read_last
+                                                                          : Kind::read,
                     static_cast<std::uint8_t>(random() % lines)});
   }
   return list;
@@ -226,27 +236,79 @@ std::vector<Access> at_random(const char* actors, unsigned lines, unsigned write
 
 void measure() {
   const Set set;
-  std::printf("actors,lines,writes,evict_first,accesses,cycles\n");
+  std::printf("actors,lines,writes,evict_first,last_uses,accesses,cycles\n");
   unsigned seed = 0;
-  for (const char* actors : {"a", "b", "ab"})
-    for (const auto& [writes, first] : {std::pair{0u, 0u}, {3u, 0u}, {0u, 3u}, {2u, 3u}})
-      for (const unsigned lines : {17u, 20u, 24u}) {
-        const std::vector<Access> accesses = at_random(actors, lines, writes, first, ++seed);
-        const std::vector<std::uint16_t> cycles = set.played(accesses);
-        std::printf("%s,%u,%u,%u,", actors, lines, writes, first);
-        for (const Access& a : accesses)
-          std::printf("%c%c%d ", 'a' + a.actor, "rwe"[static_cast<int>(a.kind)], static_cast<int>(a.line));
-        std::printf(",");
-        for (const std::uint16_t c : cycles) std::printf("%d ", static_cast<int>(c));
-        std::printf("\n");
+  const auto play = [&](const std::vector<Mix>& mixes) {
+    for (const char* actors : {"a", "b", "ab"})
+      for (const Mix& mix : mixes)
+        for (const unsigned lines : {17u, 20u, 24u}) {
+          const std::vector<Access> accesses = at_random(actors, lines, mix, ++seed);
+          const std::vector<std::uint16_t> cycles = set.played(accesses);
+          std::printf("%s,%u,%u,%u,%u,", actors, lines, mix.writes, mix.evict_first, mix.last_uses);
+          for (const Access& a : accesses)
+            std::printf("%c%c%d ", 'a' + a.actor, "rwel"[static_cast<int>(a.kind)], static_cast<int>(a.line));
+          std::printf(",");
+          for (const std::uint16_t c : cycles) std::printf("%d ", static_cast<int>(c));
+          std::printf("\n");
+        }
+  };
+  play({{0, 0, 0}, {3, 0, 0}, {0, 3, 0}, {2, 3, 0}});
+  play({{0, 0, 3}, {2, 0, 3}});
+}
+
+/// Which of a set's 16 lines goes for another one. They are read in order, when others have filled the set, then
+/// accessed at random, and read at last in any order: the first that is not there is what went.
+void victims() {
+  constexpr unsigned ways = 16, experiments = 1300;
+  constexpr std::size_t longest = kWanted + ways + 20 + ways;
+  const Set set;
+  std::mt19937 random(7);
+  std::printf("accesses,victim\n");
+  for (unsigned done = 0; done < experiments;) {
+    std::vector<Access> all;
+    struct Experiment {
+      std::size_t first, probes, end;  // in `all`
+    };
+    std::vector<Experiment> of;
+    const auto put = [&](Kind kind, unsigned line) { all.push_back({0, kind, static_cast<std::uint8_t>(line)}); };
+    for (; all.size() + longest <= kAccesses && done < experiments; ++done) {
+      for (unsigned line = ways + 1; line < kWanted; ++line) put(Kind::read, line);
+      for (unsigned line = 0; line < ways; ++line) put(Kind::read, line);
+      const std::size_t first = all.size();
+      const unsigned operations = std::array{4u, 8u, 20u}[done % 3], lines = done % 2 == 0 ? 6 : ways;
+      for (unsigned i = 0; i < operations; ++i) {
+        const unsigned kind = random() % 10;
+        put(kind < 3 ? Kind::write : kind < 7 ? Kind::read_last : Kind::read, random() % lines);
       }
+      put(random() % 2 == 0 ? Kind::read : Kind::read_last, ways);
+      const std::size_t probes = all.size();
+      std::array<unsigned, ways> order{};
+      std::iota(order.begin(), order.end(), 0u);
+      std::shuffle(order.begin(), order.end(), random);
+      for (const unsigned line : order) put(Kind::read, line);
+      of.push_back({first, probes, all.size()});
+    }
+    const std::vector<std::uint16_t> cycles = set.played(all);
+    for (const Experiment& e : of) {
+      std::size_t gone = e.probes;
+      while (gone < e.end && cycles[gone] <= kNear) ++gone;
+      if (gone == e.end) throw std::runtime_error("none of 16 lines went for a seventeenth");
+      for (std::size_t i = e.first; i < e.probes; ++i)
+        std::printf("%sa%c%d", i == e.first ? "" : " ", "rwel"[static_cast<int>(all[i].kind)],
+                    static_cast<int>(all[i].line));
+      std::printf(",%d\n", static_cast<int>(all[gone].line));
+    }
+  }
 }
 
 }  // namespace
 }  // namespace attest::hardware
 
-int main() try {
-  attest::hardware::measure();
+int main(int argc, char** argv) try {
+  if (argc > 1 && std::string_view(argv[1]) == "victims")
+    attest::hardware::victims();
+  else
+    attest::hardware::measure();
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "l2_set: %s\n", error.what());

@@ -84,7 +84,7 @@ void measure_sets() {
   std::printf("how,words,even_mib,turns,sm_kib,warp_kib,dram_read_mb\n");
   const auto row = [&](const char* how, Respill r) {
     for (const int turns : {2, 18}) {
-      r.turns = turns, r.loads = r.store_once = true;
+      r.turns = turns, r.loads = r.store_once = r.in_turn = true;
       Stored work(r, buffer.data());
       const LaunchCounters counted = reader.read(work, false).at(0);
       std::printf("%s,%d,%d,%d,%d,%d,%.3f\n", how, r.words, static_cast<int>(r.even_bytes / kMiB), turns,

@@ -55,12 +55,25 @@ struct Global {
   __device__ int load(int word) const { return __ldcg(first + word * 32); }
 };
 
+__device__ unsigned arrived;  // CTAs, at all barriers of all launches
+
+__device__ void wait_for_all() {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    const unsigned all = (atomicAdd(&arrived, 1) / gridDim.x + 1) * gridDim.x;
+    while (static_cast<int>(*static_cast<volatile unsigned*>(&arrived) - all) < 0) __nanosleep(200);
+  }
+  __syncthreads();
+}
+
 template <class Words>
 __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Words& words) {
   int sum = 0;
   for (int w = r.words; w < r.words + r.parked; ++w) words.store(w, w);
   for (int turn = 0; turn < r.turns; ++turn) {
     sum += read_tile(r, buffer, turn) + read_even(r, buffer);
+    if (r.in_turn) wait_for_all();
     if (r.behind > 0) {
       for (int w = 0; w < r.words + r.behind; ++w) {
         if (w < r.words) words.store(w, sum + w);
@@ -75,6 +88,7 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Word
         for (int w = 0; w < r.words; ++w) sum += words.load(w);
     }
     __syncthreads();  // the warps of a CTA stay in one tile
+    if (r.in_turn) wait_for_all();
   }
   for (int w = r.words; w < r.words + r.parked; ++w) sum += words.load(w);
   return sum;

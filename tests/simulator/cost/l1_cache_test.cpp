@@ -259,25 +259,5 @@ TEST(L1Cache, WhatMissesTakesL2AsLongAsMeasured) {
   EXPECT_EQ(rows, 3);
 }
 
-TEST(L1Cache, MeanDistanceIsFromAWordsLastStore) {
-  EXPECT_FALSE(mean_distance({100, {{10, Kind::load, 0}, {20, Kind::store, 1}}}));
-  // .2 after the second store of 0, .8 from one turn to the next of 1; calls have no word
-  const SpillTrace trace{100,
-                         {{10, Kind::load, 1},
-                          {20, Kind::store, 0},
-                          {30, Kind::store, 1},
-                          {50, Kind::store, 0},
-                          {60, Kind::call, 0},
-                          {70, Kind::last_load, 0}}};
-  EXPECT_DOUBLE_EQ(mean_distance(trace).value(), (0.2 + 0.8) / 2);
-  Case c;
-  c.problem.headdim = c.problem.headdim_v = 128, c.problem.seqlen_q = c.problem.seqlen_k = 4096;
-  const DeviceSpec h200 = load_device("h200");
-  const double of_forced =
-      mean_distance(compiled_traces(plan_named("sm80-spill", c, h200), "sm80-spill", c, h200).whole).value();
-  std::printf("the forced spill loads a word %.2f of a key tile after its store\n", of_forced);
-  EXPECT_NEAR(of_forced, 0.41, 0.01);
-}
-
 }  // namespace
 }  // namespace attest

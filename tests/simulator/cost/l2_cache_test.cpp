@@ -89,24 +89,23 @@ TEST(L2Cache, TheLineThatTreePlruNamesByWritesIsCleaned) {
   EXPECT_TRUE(cleaned({4, 5, 6, 7, 0, 1, 2, 3}, 4));
 }
 
-TEST(L2Cache, WhatIsReadForTheLastTimeLeavesItsCopyFirstToGo) {
-  L2Cache cache(2, 1, 4, 4);
-  cache.read(line(2, 0), 0);
-  cache.write(line(1, 1), 0);  // at home and near
-  EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::near_hit);
-  for (std::uint32_t t = 3; t < 6; ++t) cache.read(line(t, 0), 0);  // the third takes the copy's place, not that of 2
-  EXPECT_EQ(cache.read(line(2, 0), 0), Outcome::near_hit);
-  const std::int64_t crossed = cache.crossed_sectors(), filled = cache.filled_sectors();
-  EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::far_hit);
-  EXPECT_EQ(cache.read_last(line(1, 1), 0), Outcome::far_hit);  // no copy came
-  EXPECT_EQ(cache.crossed_sectors(), crossed + 8);
-  EXPECT_EQ(cache.filled_sectors(), filled);
-  // one that is written again is as others
-  cache.write(line(1, 1), 0);
-  cache.read_last(line(1, 1), 0);
-  cache.write(line(1, 1), 0);
-  for (std::uint32_t t = 10; t < 13; ++t) cache.read(line(t, 0), 0);
-  EXPECT_EQ(cache.read(line(1, 1), 0), Outcome::near_hit);
+TEST(L2Cache, LinesThatAreToGoAreCleanedBeforeOthersAndGoOnceTheyAreClean) {
+  L2Cache cache(1, 1, 4, 2);
+  cache.write(line(1), 0);
+  cache.write(line(2), 0);
+  cache.read(line(2), 0, true);
+  cache.read(line(3), 0), cache.read(line(4), 0);
+  cache.read(line(5), 0);  // takes 1's place, the oldest: 2 is dirty
+  EXPECT_EQ(cache.written_back_sectors(), 4);
+  EXPECT_EQ(cache.read(line(2), 0, true), L2Cache::Outcome::near_hit);
+  cache.write(line(3), 0);
+  cache.write(line(4), 0);  // three are dirty, of which 2 is to go
+  EXPECT_EQ(cache.written_back_sectors(), 8);
+  cache.read(line(4), 0);  // and now 3
+  EXPECT_EQ(cache.written_back_sectors(), 12);
+  cache.read(line(6), 0);  // takes 2's place, though 5 is older
+  EXPECT_EQ(cache.read(line(5), 0), L2Cache::Outcome::near_hit);
+  EXPECT_EQ(cache.written_back_sectors(), 12);
 }
 
 TEST(L2Cache, AWriteFromTheHomeSideDropsTheOtherCopy) {

@@ -37,11 +37,13 @@ class L2Cache {
 
   /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, that write and, of the set, each read
   /// and each write at home that follows writes one back, until there is one fewer than `dirty_ways`: the line that
-  /// tree PLRU names, by writes alone, among the others that are dirty.
+  /// tree PLRU names, by writes alone, among the others that are dirty, or of these among those whose last access had
+  /// `evict_first`.
   L2Cache(int partitions, int sets, int ways, int dirty_ways);
 
-  /// An SM on `side` reads; a miss fills from DRAM. A line whose last access had `evict_first` is among the first to
-  /// go; where none is, one that comes takes the oldest line's place as any other does.
+  /// An SM on `side` reads; a miss fills from DRAM. A clean line whose last access had `evict_first`, as a last use has
+  /// (ld.lu, LDL.LU), is among the first to go; where none is, one that comes takes the oldest line's place as any
+  /// other does, dirty or not.
   Outcome read(const CachedLine& line, int side, bool evict_first = false) {
     std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
     const int way = find(near_set, line.tag);
@@ -55,8 +57,6 @@ class L2Cache {
   /// An SM on `side` asks for it in advance: a miss fills from DRAM, and what lives on the other side crosses but
   /// leaves no copy near, so that the read that follows brings it across again.
   Outcome prefetch(const CachedLine& line, int side);
-  /// As prefetch(), of what is not read again: a copy near is the first to go.
-  Outcome read_last(const CachedLine& line, int side);
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 

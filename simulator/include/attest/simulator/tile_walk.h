@@ -19,6 +19,17 @@ struct LocalFrame {
   bool operator==(const LocalFrame&) const = default;
 };
 
+/// What L2 sees of a key tile's accesses to its local memory: of one word of each warp, or of a part of the warps,
+/// where L1 has it for the others.
+struct SpillUse {
+  enum class Kind : std::uint8_t { store, load, last_load };
+  double at = 0;  // of the key tile what lies before it, in [0, 1)
+  Kind kind = Kind::store;
+  int word = 0;         // of those that key tiles store, or of those that are parked for a CTA's life
+  bool parked = false;  // the latter
+  double part = 1;      // of the warps
+};
+
 struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
   std::vector<double> cycles_per_key_tile;
@@ -38,10 +49,7 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
-  /// Of what a key tile loads of its local memory the part that L1 does not have, and how much of a key tile lies
-  /// between a word's store and its load.
-  double spill_loads_missed = 0, spill_loads_after = 0.5;
-  double parked_loads = 0;  ///< the part of a CTA's parked words that each of its key tiles loads
+  std::vector<SpillUse> spill_uses;  ///< of each key tile; none: what the plan stores, at its begin
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

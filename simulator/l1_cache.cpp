@@ -112,6 +112,13 @@ double waits_for(const SpillTrace& trace, const std::vector<bool>& missed) {
   return late;
 }
 
+double part_missing(const SpillTrace& trace, std::span<const double> of_access) {
+  const auto loads = std::ranges::count_if(trace.accesses, [](const SpillAccess& a) {
+    return a.kind == SpillAccess::Kind::load || a.kind == SpillAccess::Kind::last_load;
+  });
+  return loads == 0 ? 0 : std::accumulate(of_access.begin(), of_access.end(), 0.0) / static_cast<double>(loads);
+}
+
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines) {
   constexpr int distances = 8, turns = 6, settled = 3;
   int words = 0;
@@ -124,7 +131,6 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   const std::vector<std::uint32_t> rows = frames.rows();
   SpillMisses of;
   of.of_access.resize(trace.accesses.size());
-  std::int64_t loads = 0;
   for (int d = 0; d < distances; ++d) {
     std::vector<Event> events;
     for (int cta = 0; cta < ctas; ++cta)
@@ -147,19 +153,16 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
           }
           const bool held = cache.load(line, a.kind == SpillAccess::Kind::last_load);
           missed[static_cast<std::size_t>(warp)][e.access] = !held;
-          if (turn < settled) continue;
-          ++loads;
-          of.of_access[e.access] += held ? 0 : 1;
+          if (turn >= settled) of.of_access[e.access] += held ? 0 : 1;
         }
       if (turn < settled) continue;
       for (const std::vector<bool>& of_warp : missed) of.waits += waits_for(trace, of_warp);
     }
   }
-  if (loads == 0) return {};
-  of.part = std::accumulate(of.of_access.begin(), of.of_access.end(), 0.0) / static_cast<double>(loads);
   const double times = distances * (turns - settled) * ctas * warps;
   of.waits /= times;
   for (double& missed : of.of_access) missed /= times;
+  of.part = part_missing(trace, of.of_access);
   return of;
 }
 

@@ -4,8 +4,9 @@
 // 128 sets of 4 ways. Where a bank holds more than it has room for, a hand that goes round its sets has the next one
 // let go of a line: of those that were not hit since they came, where there are any, the least recently used one. A
 // store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU), which takes no
-// line where it misses and is as none where it hits. All but the last is measured access by access
-// (docs/results/h200-l1.md). H200 and H100 do alike; other devices are taken to.
+// line where it misses and is as none where it hits. All of it is measured access by access, but for what that hit
+// leaves, which is the likeliest of three (docs/results/h200-l1.md). H200 and H100 do alike; other devices are taken
+// to.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -96,6 +97,9 @@ struct SpillMisses {
   std::vector<double> of_access;  // of the warps' those that miss, by the trace's accesses; 0 of stores
   double waits = 0;               // cycles that a warp waits for those, while others ask L2 for nothing
 };
+
+/// Of a turn's loads those that miss, from the same by access.
+double part_missing(const SpillTrace& trace, std::span<const double> of_access);
 
 /// Cycles that a warp waits in a turn in which those of its accesses miss: loads that are waited for together wait
 /// once, and as much less as a warp has to do before.

@@ -84,7 +84,8 @@ class Sm {
         trace_(trace),
         frames_(turn.words, ctas * plan.num_warps),
         cache_(lines, rows(plan, strides, placement)),
-        arrives_(argument_lines, -HUGE_VAL) {}
+        arrives_(argument_lines, -HUGE_VAL),
+        missing_(trace.accesses.size()) {}
 
   void call(double now) {
     for (std::size_t line = 0; line < argument_lines; ++line) {
@@ -114,8 +115,6 @@ class Sm {
       }
       const bool held = cache_.load(line, a.kind == SpillAccess::Kind::last_load);
       missed_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(e.index)] = !held;
-      ++loads_;
-      missing_ += held ? 0 : 1;
     }
   }
   void begin_turn() {
@@ -123,13 +122,21 @@ class Sm {
                    std::vector<bool>(trace_.accesses.size()));
   }
   void end_turn() {
-    for (const std::vector<bool>& of_warp : missed_) waits_ += waits_for(trace_, of_warp), ++turns_;
+    for (const std::vector<bool>& of_warp : missed_) {
+      waits_ += waits_for(trace_, of_warp), ++turns_;
+      for (std::size_t i = 0; i < of_warp.size(); ++i) missing_[i] += of_warp[i] ? 1 : 0;
+    }
   }
-  void count_anew() { asked_ = waited_for_ = copies_ = found_ = loads_ = missing_ = turns_ = 0, waits_ = 0; }
+  void count_anew() {
+    asked_ = waited_for_ = copies_ = found_ = turns_ = waits_ = 0;
+    missing_.assign(trace_.accesses.size(), 0);
+  }
   L1Turn counted() const {
     const auto part = [](double n, double of) { return of == 0 ? 0 : n / of; };
-    return {part(waited_for_, asked_), part(missing_, loads_), part(waits_, turns_),
-            part(found_ * ctas_, copies_ * (ctas_ - 1))};
+    L1Turn turn{part(waited_for_, asked_), 0, part(waits_, turns_), part(found_ * ctas_, copies_ * (ctas_ - 1)),
+                missing_};
+    for (double& of_access : turn.of_access) of_access = part(of_access, turns_);
+    return turn;
   }
 
  private:
@@ -180,7 +187,8 @@ class Sm {
   L1Cache cache_;
   std::vector<double> arrives_;
   std::vector<std::vector<bool>> missed_;
-  double asked_ = 0, waited_for_ = 0, copies_ = 0, found_ = 0, loads_ = 0, missing_ = 0, turns_ = 0, waits_ = 0;
+  std::vector<double> missing_;  // loads, by access
+  double asked_ = 0, waited_for_ = 0, copies_ = 0, found_ = 0, turns_ = 0, waits_ = 0;
 };
 
 }  // namespace
@@ -191,6 +199,7 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
   L1Turn mean;
+  mean.of_access.resize(trace.accesses.size());
   for (int d = 0; d < distances; ++d) {
     // of CTAs in step one is a key tile's deviation behind
     const double behind = in_step ? step_deviation(plan, device, ctas) : (2 * d + 1) / (2.0 * distances);
@@ -219,9 +228,11 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
       sm.end_turn();
     }
     const L1Turn of = sm.counted();
-    mean.arguments += of.arguments / distances, mean.loads += of.loads / distances;
-    mean.waits += of.waits / distances, mean.copies += of.copies / distances;
+    mean.arguments += of.arguments / distances, mean.waits += of.waits / distances;
+    mean.copies += of.copies / distances;
+    for (std::size_t i = 0; i < of.of_access.size(); ++i) mean.of_access[i] += of.of_access[i] / distances;
   }
+  mean.loads = part_missing(trace, mean.of_access);
   return mean;
 }
 

@@ -5,6 +5,7 @@
 // They find there what the SM's other CTA has brought where both walk one head together.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
@@ -17,6 +18,7 @@ struct L1Turn {
   double loads = 0;      // of the words that are loaded those that miss
   double waits = 0;      // cycles that a warp waits for these
   double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds
+  std::vector<double> of_access;  // as SpillMisses has it
 };
 
 /// Bytes from a row of a head to its next one.

@@ -15,9 +15,8 @@
 #include "combine_time.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
-#include "l1_turn.h"
+#include "missing_words.h"
 #include "refusals.h"
-#include "spill_uses.h"
 #include "xu_instructions.h"
 
 namespace attest {
@@ -43,94 +42,6 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
           .smem = (d.smem + d.operands) * warp_steps,
           .l2_bytes = l2_busy_bytes(r.l2_read_bytes, r.sm_write_bytes, r.device),
           .dram_bytes = r.dram_read_bytes + r.dram_write_bytes};
-}
-
-std::int64_t row_stride(const SimulationReport& r, Operand x) {
-  const bool query = x == Operand::q || x == Operand::o;
-  const Problem& p = r.c.problem;
-  return make_address(r.c.layout, r.plan.bytes(x), 0, 1, 1, query ? p.nheads : p.nheads_k,
-                      x == Operand::q || x == Operand::k ? p.headdim : p.headdim_v)
-      .row_stride;
-}
-
-/// What a key tile's synchronous copies bring through L1, of all CTAs of an SM. Copies below 16 bytes are in l1_turn.h.
-std::vector<PassingRows> through_l1(const SimulationReport& r, int ctas) {
-  if (r.plan.copy_kind != CopyKind::synchronous) return {};
-  const auto tiles = [&](Operand x) {
-    return PassingRows{ctas, r.plan.tile_n, r.plan.valid_columns(x) * r.plan.bytes(x), row_stride(r, x)};
-  };
-  return {tiles(Operand::k), tiles(Operand::v)};
-}
-
-/// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
-/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word. `parked`
-/// are words of a CTA that another one's O may drive out.
-struct MissingWords {
-  double words = 0, waits = 0, waits_of_cta = 0;
-  double part = 0;                   // of those that it loads
-  std::vector<double> of_access;     // of the warps', by the accesses of a whole tile's trace
-  double parked = 0;                 // that L1 has until then
-  double parked_loads = 0;           // words of a CTA that the key tile loads
-  double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
-};
-MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together) {
-  const SpillWords& loads = r.registers.loaded;
-  const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
-  // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
-  const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
-  const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
-  struct Turn : L1Turn {
-    std::vector<double> of_access;
-  };
-  const auto missing = [&](int words, const SpillTrace& trace) {
-    const bool known = !trace.accesses.empty();
-    Turn turn;
-    if (calls)
-      turn = {l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, ctas,
-                      together, in_step),
-              {}};
-    if (!known) turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
-    if (known && calls) turn.of_access.assign(trace.accesses.size(), turn.loads);
-    if (!known || calls) return turn;
-    const SpillMisses alone = spill_misses(trace, r.plan.num_warps, ctas, lines);
-    turn.loads = alone.part, turn.waits = alone.waits, turn.of_access = alone.of_access;
-    return turn;
-  };
-  const Turn of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
-  // what is stored in a key tile is loaded soon after
-  const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
-            parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
-  const double driven =
-      driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps, through_l1(r, ctas), 1, lines);
-  const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
-  const bool masked_last = r.c.problem.window_left >= 0;
-  const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
-               missed = masked * words(loads.masked, parked_masked, of_masked.loads) +
-                        (1 - masked) * words(loads.whole, parked_whole, of_whole.loads);
-  return {missed,
-          masked * of_masked.waits + (1 - masked) * of_whole.waits,
-          loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
-          loaded == 0 ? 0 : missed / loaded,
-          of_whole.of_access,
-          masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
-          masked * parked_masked + (1 - masked) * parked_whole,
-          of_whole.arguments,
-          of_whole.copies};
-}
-
-/// How often each of a CTA's parked words is loaded anew because the O of its SM's others, each of which ends once in
-/// its life, has driven it out of L1.
-double driven_out_by_output(const SimulationReport& r, int words, int ctas) {
-  constexpr int uses = 2;  // of a word at least, while none of them ends: what was driven out has been hit since
-  const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
-                                   static_cast<double>(r.ctas_per_sm)) -
-                        1;
-  if (others <= 0) return 0;
-  const bool partial = r.plan.num_splits > 1;  // rows of a head that follow each other
-  const int row_bytes = static_cast<int>(r.c.problem.headdim_v) * (partial ? 4 : r.plan.output_bytes());
-  const PassingRows o{1, r.plan.tile_m, row_bytes, partial ? row_bytes : row_stride(r, Operand::o)};
-  return others * driven_out(words, ctas * r.plan.num_warps, {&o, 1}, uses,
-                             l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
 }
 
 }  // namespace
@@ -224,15 +135,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   options.frame = compiled_frame(spilling, plan_name, c, device);
-  const SpillTrace trace = compiled_traces(plan, plan_name, c, device).whole;
-  const auto traced = std::ranges::count(trace.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
-  options.spill_uses =
-      traced != spilling.spill_words_per_key_tile || traced == 0
-          ? untraced_spill_uses(spilling.spill_words_per_key_tile,
-                                options.frame ? options.frame->of_tile : spilling.spill_words_per_key_tile,
-                                std::min(spilling.spill_words_per_cta, static_cast<int>(missing.parked_loads)),
-                                missing.part)
-          : traced_spill_uses(trace, missing.of_access);
+  if (counts.key_tiles > 0) options.spill_uses = spill_uses_of(r, spilling, options.frame, missing);
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 
   const auto by = [&](Operand x) {

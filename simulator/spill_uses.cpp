@@ -1,5 +1,6 @@
 #include "spill_uses.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -25,13 +26,14 @@ std::vector<SpillUse> traced_spill_uses(const SpillTrace& trace, const std::vect
   return uses;
 }
 
-std::vector<SpillUse> untraced_spill_uses(int words, int of_tile, int parked, double missed) {
+std::vector<SpillUse> untraced_spill_uses(int words, int of_tile, double parked, double missed) {
   constexpr double after = 0.5;
   std::vector<SpillUse> uses;
   for (int word = 0; word < words; ++word) uses.push_back({0, Kind::store, word % of_tile, false, 1});
   if (missed == 0) return uses;
   for (int word = 0; word < words; ++word) uses.push_back({after, Kind::last_load, word % of_tile, false, missed});
-  for (int word = 0; word < parked; ++word) uses.push_back({after, Kind::load, word, true, missed});
+  for (int word = 0; word < parked; ++word)
+    uses.push_back({after, Kind::load, word, true, missed * std::min(1.0, parked - word)});
   return uses;
 }
 

@@ -12,7 +12,8 @@ namespace attest {
 std::vector<SpillUse> traced_spill_uses(const SpillTrace& trace, const std::vector<double>& missed);
 
 /// Of a kernel whose order nobody knows: `words` are stored in places of `of_tile` words at its begin and loaded for
-/// the last time half a key tile later, those that miss L1; so are `parked` words, which are loaded again later.
-std::vector<SpillUse> untraced_spill_uses(int words, int of_tile, int parked, double missed);
+/// the last time half a key tile later, those that miss L1; so are `parked` words, of which the last may be one of a
+/// part of the key tiles, and which are loaded again later.
+std::vector<SpillUse> untraced_spill_uses(int words, int of_tile, double parked, double missed);
 
 }  // namespace attest

@@ -1,13 +1,17 @@
 #include "attest/simulator/tile_walk.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 #include "address.h"
+#include "attest/problem/error.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
@@ -71,7 +75,7 @@ class Walk {
   struct Spill {
     double at, each;  // when, and cycles between the parts
     int slot, part, parts;
-    bool operator>(const Spill& other) const { return at > other.at; }
+    bool operator>(const Spill& other) const { return std::tie(at, slot) > std::tie(other.at, other.slot); }
   };
   std::priority_queue<Spill, std::vector<Spill>, std::greater<>> spills_;
   double dram_busy_until_ = 0;
@@ -176,8 +180,7 @@ void Walk::spill_until(double now) {
   while (!spills_.empty() && spills_.top().at <= now) {
     Spill next = spills_.top();
     spills_.pop();
-    if (const int part = next.part % Traffic::spill_parts; part > 0)
-      traffic_.spill(slots_[static_cast<std::size_t>(next.slot)], part);
+    traffic_.spill(slots_[static_cast<std::size_t>(next.slot)], next.part % traffic_.spill_parts());
     next.at += next.each;
     if (++next.part < next.parts) spills_.push(next);
   }
@@ -222,7 +225,7 @@ void Walk::simulate() {
     int tile = 0;
     const int sharing = active[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
-    int spilling = 0;          // key tiles that use their local memory later than at their begin
+    int spilling = 0;          // times that its key tiles use their local memory
     double read = 0;           // by DRAM, from now
     double varies = 0;         // once its loads are there
     double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
@@ -239,8 +242,8 @@ void Walk::simulate() {
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
-      spilling = traffic_.spills_later() ? tiles : 0;
       for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, in_l1);
+      spilling = tiles * traffic_.spill_parts();
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
       const std::vector<double>& of_sharing =
@@ -281,10 +284,8 @@ void Walk::simulate() {
       *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    if (spilling > 0) {
-      const double each = cycles / (spilling * Traffic::spill_parts);
-      spills_.push({now + each, each, index, 1, spilling * Traffic::spill_parts});
-    }
+    if (spilling > 0) traffic_.spill(slot, 0);
+    if (spilling > 1) spills_.push({now + cycles / spilling, cycles / spilling, index, 1, spilling});
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
@@ -318,10 +319,26 @@ TileWalk Walk::result() const {
   return r;
 }
 
+void check_spill(const KernelPlan& plan, const TileWalkOptions& options) {
+  const int words = options.frame ? options.frame->words : plan.spill_words_per_key_tile + plan.spill_words_per_cta;
+  if (options.frame && options.frame->of_tile < 1 && plan.spill_words_per_key_tile > 0)
+    throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
+                       "must be at least 1 where a tile stores");
+  double before = 0;
+  for (const SpillUse& use : options.spill_uses) {
+    if (!(use.at >= before && use.at < 1))
+      throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at), "must ascend within [0, 1)");
+    if (use.word < 0 || use.word >= words)
+      throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
+    before = use.at;
+  }
+}
+
 }  // namespace
 
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options) {
+  check_spill(plan, options);
   return Walk(c, plan, device, ctas_per_sm, options).run();
 }
 

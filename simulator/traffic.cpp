@@ -10,7 +10,14 @@ namespace attest {
 
 namespace {
 
-int part_of(const SpillUse& use) { return static_cast<int>(use.at * Traffic::spill_parts); }
+constexpr int parts_a_tile = 8;
+
+int part_of(const SpillUse& use) { return static_cast<int>(use.at * parts_a_tile); }
+
+int parts_of(const std::vector<SpillUse>& uses) {
+  if (uses.empty()) return 0;
+  return part_of(uses.back()) == 0 ? 1 : parts_a_tile;
+}
 
 }  // namespace
 
@@ -23,8 +30,7 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
       spill_uses_(options.spill_uses.empty() ? untraced_spill_uses(plan_.spill_words_per_key_tile, frame_.of_tile, 0, 0)
                                              : options.spill_uses),
-      spills_later_(
-          std::any_of(spill_uses_.begin(), spill_uses_.end(), [](const SpillUse& u) { return part_of(u) > 0; })),
+      spill_parts_(parts_of(spill_uses_)),
       sampler_(device, sampling),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
@@ -181,7 +187,6 @@ double Traffic::step(Slot& slot, double now, double in_l1) {
   count_.l1_served += in_l1;
   count_.key_tiles += readers(slot);
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
-  spill(slot, 0);
   return from_dram;
 }
 

@@ -115,12 +115,11 @@ class Traffic {
   void place(Slot& slot);
   /// What a slot reads before its first key tile, and the words that it parks.
   void begin(Slot& slot, double now);
-  /// One key tile: K, V, bias and spill. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
+  /// One key tile: K, V and bias. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
   double step(Slot& slot, double now, double in_l1 = 0);
-  /// Parts of a key tile in which it uses its local memory, one where it does so at its begin alone.
-  static constexpr int spill_parts = 8;
-  bool spills_later() const { return spills_later_; }
-  /// What a slot does with its local memory in a part of its key tile; step() has done the first part's.
+  /// The parts of equal length of a key tile, at whose begin it does what it does with its local memory in them: none
+  /// where that is nothing, one where it is all at the tile's begin.
+  int spill_parts() const { return spill_parts_; }
   void spill(const Slot& slot, int part);
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
@@ -196,7 +195,7 @@ class Traffic {
   const DeviceSpec& device_;
   const LocalFrame frame_;
   const std::vector<SpillUse> spill_uses_;
-  const bool spills_later_;
+  const int spill_parts_;
   const LineSampler sampler_;
   L2Cache cache_;
   const Coalescer coalescer_;

@@ -42,9 +42,10 @@ enum class Kind : std::uint32_t {
   copy_back,
   copy_halves,  // one after the other
   copy_unwaited,
-  read_line  // one of a row's four
+  read_line,  // one of a row's four
+  read_last   // the last use: LDG.LU
 };
-constexpr std::string_view kLetters = "rdcwfsabxyhol";
+constexpr std::string_view kLetters = "rdcwfsabxyholu";
 struct Access {
   Kind kind;
   std::uint32_t row;  // of read_line the line
@@ -53,6 +54,15 @@ struct Access {
 __device__ std::uint32_t read(const std::uint8_t* at) {
   uint4 x;
   asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(at)
+               : "memory");
+  return x.x ^ x.y ^ x.z ^ x.w;
+}
+
+__device__ std::uint32_t read_last(const std::uint8_t* at) {
+  uint4 x;
+  asm volatile("ld.global.lu.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
                : "l"(at)
                : "memory");
@@ -94,6 +104,7 @@ __global__ void __launch_bounds__(32, 1)
     const long long began = clock64();
     if (a.kind == Kind::read || a.kind == Kind::read_first || a.kind == Kind::read_second || a.kind == Kind::read_line)
       sum += read(at);
+    if (a.kind == Kind::read_last) sum += read_last(at);
     if (a.kind == Kind::copy || a.kind == Kind::copy_twice ||
         (a.kind >= Kind::copy_first && a.kind <= Kind::copy_unwaited)) {
       // copies, for ptxas makes one of two reads of one address
@@ -223,6 +234,12 @@ void measure() {
       list.push_back({kind, static_cast<std::uint32_t>(random() % 60)});
     }
     l1.play("burst" + std::to_string(together), 228, list);
+  }
+  // last uses, beside reads and of what was written
+  for (const char* kinds : {"ru", "wu", "rwu"}) {
+    l1.play(std::string("kinds_") + kinds, 228,
+            at_random(kinds, random, [&] { return (random() % 30) | (random() % 2) << 14; }));
+    l1.play(std::string("random50_") + kinds, 228, at_random(kinds, random, [&] { return random() % 50; }));
   }
 }
 

@@ -2,7 +2,7 @@
 // reads and writes on them, one after the other, and says how long each took. CSV to standard output.
 //
 //     l2_set > docs/results/h200-l2/one_set.csv
-//     l2_set victims > docs/results/h200-l2/set_victims.csv
+//     l2_set victims > docs/results/h100/set_victims.csv
 //
 // A set of k lines is found as the lines without which a target stays in L2 (group testing: P. Vila, B. Koepf,
 // J. F. Morales, "Theory and Practice of Finding Eviction Sets", 2019). Accesses are of whole lines, by a warp each:

@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "attest/hardware/device.h"
 #include "respill.h"
 
@@ -55,25 +57,14 @@ struct Global {
   __device__ int load(int word) const { return __ldcg(first + word * 32); }
 };
 
-__device__ unsigned arrived;  // CTAs, at all barriers of all launches
-
-__device__ void wait_for_all() {
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    const unsigned all = (atomicAdd(&arrived, 1) / gridDim.x + 1) * gridDim.x;
-    while (static_cast<int>(*static_cast<volatile unsigned*>(&arrived) - all) < 0) __nanosleep(200);
-  }
-  __syncthreads();
-}
-
 template <class Words>
-__device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Words& words) {
+__device__ int turns_of(const Respill& r, const std::uint8_t* buffer, unsigned* arrived, const Words& words) {
   int sum = 0;
+  unsigned generation = 0;
   for (int w = r.words; w < r.words + r.parked; ++w) words.store(w, w);
   for (int turn = 0; turn < r.turns; ++turn) {
     sum += read_tile(r, buffer, turn) + read_even(r, buffer);
-    if (r.in_turn) wait_for_all();
+    if (r.in_turn) grid_barrier(arrived, generation, gridDim.x);
     if (r.behind > 0) {
       for (int w = 0; w < r.words + r.behind; ++w) {
         if (w < r.words) words.store(w, sum + w);
@@ -88,7 +79,7 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Word
         for (int w = 0; w < r.words; ++w) sum += words.load(w);
     }
     __syncthreads();  // the warps of a CTA stay in one tile
-    if (r.in_turn) wait_for_all();
+    if (r.in_turn) grid_barrier(arrived, generation, gridDim.x);
   }
   for (int w = r.words; w < r.words + r.parked; ++w) sum += words.load(w);
   return sum;
@@ -96,27 +87,27 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, const Word
 
 template <int frame>
 __global__ void __launch_bounds__(kThreads, 2)
-    probe_respill_local(Respill r, const std::uint8_t* buffer, std::uint8_t*, int* sink) {
+    probe_respill_local(Respill r, const std::uint8_t* buffer, std::uint8_t*, unsigned* arrived, int* sink) {
   std::uint32_t array[frame];
   const Local words{static_cast<std::uint32_t>(__cvta_generic_to_local(array))};
-  const int sum = turns_of(r, buffer, words);
+  const int sum = turns_of(r, buffer, arrived, words);
   if (sum == 0x7fffffff) *sink = sum;
 }
 
 __global__ void __launch_bounds__(kThreads, 2)
-    probe_respill_global(Respill r, const std::uint8_t* buffer, std::uint8_t* spilled, int* sink) {
+    probe_respill_global(Respill r, const std::uint8_t* buffer, std::uint8_t* spilled, unsigned* arrived, int* sink) {
   const int cta = static_cast<int>(blockIdx.x) % kCtasAtATime, thread = static_cast<int>(threadIdx.x);
   const Global words{
       reinterpret_cast<int*>(spilled + cta % kSms * r.sm_stride + (cta / kSms * kWarps + thread / 32) * r.warp_stride) +
       thread % 32};
-  const int sum = turns_of(r, buffer, words);
+  const int sum = turns_of(r, buffer, arrived, words);
   if (sum == 0x7fffffff) *sink = sum;
 }
 
 // Registers of which the compiler spills all but some. Only volatile accesses of shared memory stay in order.
 template <int values>
 __global__ void __maxnreg__(40)
-    probe_respill_registers(Respill r, const std::uint8_t* buffer, std::uint8_t*, int* sink) {
+    probe_respill_registers(Respill r, const std::uint8_t* buffer, std::uint8_t*, unsigned*, int* sink) {
   extern __shared__ __align__(16) std::uint8_t smem[];
   volatile int* const word = reinterpret_cast<int*>(smem) + threadIdx.x;
   *word = static_cast<int>(threadIdx.x);
@@ -133,7 +124,7 @@ __global__ void __maxnreg__(40)
   if (sum == 0x7fffffff) *sink = sum;
 }
 
-using Kernel = void (*)(Respill, const std::uint8_t*, std::uint8_t*, int*);
+using Kernel = void (*)(Respill, const std::uint8_t*, std::uint8_t*, unsigned*, int*);
 
 Kernel of_registers(int values) {
   return values == 48    ? probe_respill_registers<48>
@@ -160,9 +151,19 @@ Kernel kernel_of(const Respill& r) {
 
 void run_respill(const Respill& respill, std::uint8_t* buffer, std::int64_t spill_base) {
   static const DeviceArray<int> sink(1);  // whose allocation is no part of what is counted
+  static const DeviceArray<unsigned> arrived(1);
   const Kernel kernel = kernel_of(respill);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemTwoCtasAnSm));
-  kernel<<<respill.ctas, kThreads, kSmemTwoCtasAnSm>>>(respill, buffer, buffer + spill_base, sink.data());
+  if (respill.in_turn) {
+    if (respill.store == Store::registers) throw std::invalid_argument("respill: registers do not go in turn");
+    int of_sm = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_sm, kernel, kThreads, kSmemTwoCtasAnSm));
+    if (respill.ctas > of_sm * num_sms())
+      throw std::invalid_argument("respill: its CTAs are not resident together, and would wait for each other");
+    check(cudaMemset(arrived.data(), 0, sizeof(unsigned)));
+  }
+  kernel<<<respill.ctas, kThreads, kSmemTwoCtasAnSm>>>(respill, buffer, buffer + spill_base, arrived.data(),
+                                                       sink.data());
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());
 }

@@ -30,7 +30,8 @@ struct Respill {
   std::int64_t sm_stride = 0, warp_stride = 0;
 };
 
-/// Runs it as the kernel `probe_respill`. The shared range is at `buffer`, global words from `spill_base` on.
+/// Runs it as the kernel `probe_respill`. The shared range is at `buffer`, global words from `spill_base` on. Throws
+/// std::invalid_argument where what is to go in turn cannot.
 void run_respill(const Respill& respill, std::uint8_t* buffer, std::int64_t spill_base);
 
 /// Words of a thread's frame where the compiler spills so many values.

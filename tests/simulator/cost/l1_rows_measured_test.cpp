@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -84,14 +85,14 @@ std::optional<Compared> compared(const std::vector<Access>& accesses, int lines,
     const int of_row = number[static_cast<std::size_t>(a.row)], line = of_row * L1Cache::lines_a_row;
     bool held = false;
     for (int one = line; one < line + L1Cache::lines_a_row; ++one) {
-      held = a.kind == 'w' ? cache.store(one) : cache.load(one, false);
+      held = a.kind == 'w' ? cache.store(one) : cache.load(one, a.kind == 'u');
       if (a.kind == 'd' || a.kind == 'h') cache.load(one, false);
     }
     // an access to other sectors of a line that is held misses, and is a hit to what goes next
     unsigned& sectors = there[static_cast<std::size_t>(of_row)];
     if (!held) sectors = 0;
     held = (sectors & sectors_of(a.kind)) == sectors_of(a.kind);
-    sectors |= a.kind == 'h' ? 0b1111 : sectors_of(a.kind);
+    if (held || a.kind != 'u') sectors |= a.kind == 'h' ? 0b1111 : sectors_of(a.kind);  // a last use brings no line
     if (a.seen == '-') continue;
     const bool wrong = held != (a.seen == 'h');
     if (static_cast<int>(i) < from) {
@@ -138,12 +139,12 @@ void expect_as_measured(const std::string& file, int of_all, int least_right) {
   EXPECT_EQ(sequences, of_all);
   EXPECT_GT(all.misses, all.reads / 5);
   EXPECT_GE(right, least_right);
-  EXPECT_LE(all.wrong, 0.05 * all.reads);
+  EXPECT_LE(all.wrong, 0.025 * all.reads);
 }
 
 // A line that is looked for just as it goes, once in some hundred accesses, is found or not; the model has it found,
 // and is as wrong from there on as two orders of one sequence are.
-TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 22, 12); }
+TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 47, 25); }
 TEST(L1Rows, AccessByAccessAsOnAnH100) { expect_as_measured(ATTEST_H100 "/l1_rows.csv", 41, 25); }
 
 // Four rows of a set stay, five drive each other out.
@@ -181,14 +182,21 @@ void expect_banks(const std::string& file) {
       if (number.try_emplace(a.row / L1Cache::lines_a_row, static_cast<int>(rows.size())).second)
         rows.push_back(static_cast<std::uint32_t>(a.row / L1Cache::lines_a_row));
     const int lines = (l1_kib - std::stoi(row.at("smem_kib"))) * kib_a_line;
-    L1Cache cache(lines, rows);
-    int missed = 0, predicted = 0;
-    for (std::size_t i = 0; i < accesses.size(); ++i) {
-      const Access& a = accesses[i];
-      const bool held = cache.load(
-          number.at(a.row / L1Cache::lines_a_row) * L1Cache::lines_a_row + a.row % L1Cache::lines_a_row, false);
-      if (i < accesses.size() / 2) continue;
-      missed += a.seen == 'm' ? 1 : 0, predicted += held ? 0 : 1;
+    int missed = 0, predicted = 0, least_wrong = static_cast<int>(accesses.size());
+    for (std::size_t hand = 0; hand < 128; ++hand) {  // which set lets go first is not known: as the first half has it
+      L1Cache cache(lines, rows, hand);
+      int wrong = 0;
+      std::array<int, 2> seen_missed{}, not_held{};  // by half
+      for (std::size_t i = 0; i < accesses.size(); ++i) {
+        const Access& a = accesses[i];
+        const bool held = cache.load(
+            number.at(a.row / L1Cache::lines_a_row) * L1Cache::lines_a_row + a.row % L1Cache::lines_a_row, false);
+        const std::size_t half = 2 * i / accesses.size();
+        seen_missed[half] += a.seen == 'm' ? 1 : 0, not_held[half] += held ? 0 : 1;
+        wrong += half == 0 && a.seen != '-' && held != (a.seen == 'h') ? 1 : 0;
+      }
+      if (wrong >= least_wrong) continue;
+      least_wrong = wrong, missed = seen_missed[1], predicted = not_held[1];
     }
     EXPECT_NEAR(predicted, missed, 20);
     EXPECT_TRUE(missed < 20 || missed > 60) << missed;
@@ -198,6 +206,7 @@ void expect_banks(const std::string& file) {
   EXPECT_EQ(of_one_bank, 11);
 }
 
+TEST(L1Rows, ALinesBankIsTheH200s) { expect_banks(ATTEST_H200_L1 "/rows.csv"); }
 TEST(L1Rows, ALinesBankIsTheH100s) { expect_banks(ATTEST_H100 "/l1_rows.csv"); }
 
 // As many of n rows in random order are found as the model finds, which has room for 56 lines fewer than shared memory

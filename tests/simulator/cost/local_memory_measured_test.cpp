@@ -118,9 +118,9 @@ void expect_displaced(const DeviceSpec& device, const char* file, double each, d
 }
 
 TEST(L2Measured, FramesAreDisplacedByAnEvenRange) {
-  expect_displaced(load_device("h200"), ATTEST_H200_L2 "/local_sets.csv", 2.5, 0.05);
+  expect_displaced(load_device("h200"), ATTEST_H200_L2 "/local_sets.csv", 2, 0.02);
   // whose frames fill sets more evenly than one number says
-  expect_displaced(load_device("h100"), ATTEST_H100 "/local_sets.csv", 8.2, 0.12);
+  expect_displaced(load_device("h100"), ATTEST_H100 "/local_sets.csv", 4, 0.07);
 }
 
 // `respill`, of frames that are stored and loaded in each turn beside heads that are read four times, in the order in

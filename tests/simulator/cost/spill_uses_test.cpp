@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
+#include "attest/problem/error.h"
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
+#include "tile_walks.h"
 
 namespace attest {
 namespace {
@@ -54,9 +57,93 @@ TEST(SpillUses, OfTheForcedSpill) {
   double missed = 0, loads = 0;
   for (const SpillUse& use : uses)
     if (use.kind != Kind::store) ++loads, missed += use.part;
-  std::printf("%.0f loads, of which %.3f miss L1\n", loads, missed / loads);
+  std::map<int, double> stored;  // by word
+  for (const SpillUse& use : uses)
+    if (use.kind == Kind::store) stored[use.word] = use.at;
+  double apart = 0;
+  for (const SpillUse& use : uses)
+    if (use.kind == Kind::last_load && !use.parked) {
+      const double after = use.at - stored.at(use.word);
+      apart += use.part * (after < 0 ? after + 1 : after) / missed;
+    }
+  std::printf("%.0f loads, of which %.3f miss L1, %.2f of a key tile after their store\n", loads, missed / loads,
+              apart);
   EXPECT_NEAR(missed / loads, misses.part, 1e-9);
   EXPECT_NEAR(missed / loads, 0.67, 0.02);
+}
+
+// Without key tiles nothing is stored, whatever the kernel's trace has.
+TEST(SpillUses, OfACaseWithoutKeys) {
+  Case c = case_of(1, 4, 4, 256, 128);
+  c.problem.seqlen_k = 0;
+  const DeviceSpec h200 = load_device("h200");
+  const SimulationReport r = simulate(c, plan_named("sm80-spill", c, h200), h200, "sm80-spill");
+  EXPECT_EQ(r.walk.key_tiles, 0);
+  EXPECT_TRUE(r.walk_options.spill_uses.empty());
+  EXPECT_GT(r.sm_write_bytes, 0);
+}
+
+/// 264 CTAs of 16 key tiles each whose 4 warps store 32 words in each and load them for the last time at `at`, beside
+/// K and V of which an L2 of 6 MiB keeps few: what it reads and writes beyond them.
+struct Spilled {
+  double read = 0, written = 0;
+};
+Spilled walked(double at, std::int64_t l2_mib, std::int64_t max_events, int cluster = 1, bool warm = false) {
+  DeviceSpec device = load_device("h200");
+  device.l2_bytes = l2_mib << 20;
+  const Case c = case_of(1, 33, 33, 1024, 64);
+  KernelPlan plan = plan_for(c);
+  plan.cluster = cluster;
+  const auto walk = [&](int words) {
+    TileWalkOptions options = times();
+    options.sampling = 1, options.max_events = max_events, options.warm = warm, options.dirty_bytes_at_start = 0;
+    plan.spill_words_per_key_tile = words;
+    if (words > 0) options.spill_uses = untraced_spill_uses(words, words, 0, 0);
+    for (int word = 0; word < words && at > 0; ++word)
+      options.spill_uses.push_back({at, Kind::last_load, word, false, 1});
+    return walk_tiles(c, plan, device, 2, options);
+  };
+  const TileWalk without = walk(0), with = walk(32);
+  return {with.dram_read_bytes - without.dram_read_bytes, with.dram_write_bytes - without.dram_write_bytes};
+}
+
+TEST(SpillUses, WhatL2LetGoOfUntilItIsLoadedIsReadFromDram) {
+  constexpr std::int64_t all = 1'500'000;
+  const double stored = 264 * 16 * 4 * 32 * 128.0;
+  const Spilled large = walked(0.99, 50, all), soon = walked(0.15, 6, all), late = walked(0.99, 6, all);
+  EXPECT_LT(large.read, 0.01 * stored);
+  EXPECT_GT(late.read, 0.2 * stored);
+  EXPECT_LT(soon.read, 0.6 * late.read);
+  EXPECT_NEAR(walked(0.99, 6, all, 1, true).read, late.read, 0.1 * late.read);
+  EXPECT_GT(late.written, late.read);
+}
+
+// Several key tiles an event, and CTAs of a cluster, use their words as often.
+TEST(SpillUses, AreAsManyHoweverTilesAreWalked) {
+  const Spilled one = walked(0.99, 6, 1'500'000), several = walked(0.99, 6, 2'200);
+  EXPECT_NEAR(several.read, one.read, 0.25 * one.read);
+  EXPECT_NEAR(walked(0.99, 6, 1'500'000, 2).read, one.read, 0.25 * one.read);
+}
+
+TEST(SpillUses, AreRefusedOutOfOrderAndBeyondTheFrame) {
+  const Case c = case_of(1, 1, 1, 256, 64);
+  KernelPlan plan = plan_for(c);
+  plan.spill_words_per_key_tile = 2;
+  const auto refused = [&](const std::vector<SpillUse>& uses, const char* field) {
+    TileWalkOptions options = times();
+    options.spill_uses = uses;
+    try {
+      walk_tiles(c, plan, load_device("h200"), 1, options);
+    } catch (const InvalidInput& error) {
+      return error.field() == field;
+    }
+    return false;
+  };
+  const SpillUse first{0.5, Kind::store, 0, false, 1};
+  EXPECT_FALSE(refused({first}, "spill_uses.at"));
+  EXPECT_TRUE(refused({first, {0.4, Kind::load, 0, false, 1}}, "spill_uses.at"));
+  EXPECT_TRUE(refused({{1, Kind::store, 0, false, 1}}, "spill_uses.at"));
+  EXPECT_TRUE(refused({{0, Kind::store, 2, false, 1}}, "spill_uses.word"));
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
-  std::vector<SpillUse> spill_uses;  ///< of each key tile; none: what the plan stores, at its begin
+  /// Of each key tile, ascending by `at`, words below the frame's; none: what the plan stores, at its begin.
+  std::vector<SpillUse> spill_uses;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
@@ -105,7 +106,9 @@ struct TileWalk {
   double simulated_fraction = 1;  // of all key tiles; below 1 the rest is extrapolated
 };
 
-/// `ctas_per_sm` >= 1. Plan and case must be valid and fit each other.
+/// `ctas_per_sm` >= 1. Plan and case must be valid and fit each other. Throws InvalidInput naming `spill_uses` or
+/// `frame` where they are not what TileWalkOptions says, or `l2_bytes` of an L2 of so few sets that the walk takes too
+/// long.
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options);
 

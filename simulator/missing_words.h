@@ -1,0 +1,34 @@
+// Of the words that a kernel spills those that L1 does not have when they are loaded again, and what that costs.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "attest/simulator/report.h"
+
+namespace attest {
+
+/// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
+/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word. `parked`
+/// are words of a CTA that another one's O may drive out.
+struct MissingWords {
+  double words = 0, waits = 0, waits_of_cta = 0;
+  double part = 0;                   // of those that it loads
+  std::vector<double> of_access;     // as SpillMisses has it, of a whole tile's trace
+  double parked = 0;                 // that L1 has until then
+  double parked_loads = 0;           // words of a CTA that the key tile loads
+  double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
+};
+/// Of a report that has its plan, registers and occupancy. `masked` is the part of the key tiles that are masked;
+/// `ctas` share an SM; `together`: on one head's keys.
+MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together);
+
+/// How often each of a CTA's parked words is loaded anew because the O of its SM's others, each of which ends once in
+/// its life, has driven it out of L1.
+double driven_out_by_output(const SimulationReport& r, int words, int ctas);
+
+/// What L2 sees of a key tile's words, of the order that the kernel's trace has where it has one. `spilling` is the
+/// report's plan with all that it spills.
+std::vector<SpillUse> spill_uses_of(const SimulationReport& r, const KernelPlan& spilling,
+                                    const std::optional<LocalFrame>& frame, const MissingWords& missing);
+
+}  // namespace attest

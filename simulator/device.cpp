@@ -73,6 +73,7 @@ constexpr Field fields[] = {
     {"local_memory_sets", &DeviceSpec::local_memory_sets, 0.01, 2},
     {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18, Field::both},
     {"l2_write_bytes_per_second", &DeviceSpec::l2_write_bytes_per_second, 1e6, 1e18},
+    {"l2_shares", &DeviceSpec::l2_shares, 0.1, 10},
     {"l2_latency_cycles", &DeviceSpec::l2_latency_cycles, 0, 1e6},
     {"l2_latency_tail_cycles", &DeviceSpec::l2_latency_tail_cycles, 0, 1e6},
     {"dram_bytes", &DeviceSpec::dram_bytes, 1 << 20, 1LL << 50, Field::both},
@@ -165,6 +166,9 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.gpc_clocks.size() != d.gpc_sides.size())
     reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()),
                   fmt::format("must be as many as gpc_sides, {}", d.gpcs()));
+  if (d.l2_shares.size() != 1 && static_cast<std::int64_t>(d.l2_shares.size()) != d.num_sms)
+    reader.refuse("l2_shares", fmt::format("{} SMs", d.l2_shares.size()),
+                  fmt::format("must be 1, or num_sms = {}", d.num_sms));
   constexpr double of_four_digits = 1e-4;
   if (const double mean = mean_of(d.gpc_clocks); std::abs(mean - 1) > of_four_digits)
     reader.refuse("gpc_clocks", fmt::format("an average of {:.6g}", mean),

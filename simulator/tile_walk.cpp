@@ -248,7 +248,8 @@ void Walk::simulate() {
       tile = slot.walk.tile(slot.position - 1);
       const std::vector<double>& of_sharing =
           together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
-      const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] / relative_speed(number, sharing);
+      const double pace = options_.paces.empty() ? 1 : options_.paces[static_cast<std::size_t>(slot.sm)];
+      const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] / (pace * relative_speed(number, sharing));
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
       varies = varied(slot, of_tiles * (each - options_.waits_per_key_tile),
                       of_tiles * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile)));

@@ -4,9 +4,8 @@
 //     l2_set > docs/results/h200-l2/one_set.csv
 //     l2_set victims > docs/results/h100/set_victims.csv
 //
-// A set of k lines is found as the lines without which a target stays in L2 (group testing: P. Vila, B. Koepf,
-// J. F. Morales, "Theory and Practice of Finding Eviction Sets", 2019). Accesses are of whole lines, by a warp each:
-// lanes that write parts of a sector would have DRAM read for the next read of it.
+// Accesses are of whole lines, by a warp each: lanes that write parts of a sector would have DRAM read for the next
+// read of it.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,44 +18,13 @@
 #include <string_view>
 #include <vector>
 
-#include "attest/hardware/device.h"
-#include "attest/hardware/placement.h"
+#include "l2_set_finder.cuh"
 
 namespace attest::hardware {
 namespace {
 
-constexpr std::int64_t kBytes = std::int64_t{256} << 20, kLineBytes = 128, kLinesAPage = kPageBytes / kLineBytes;
-constexpr std::size_t kPool = 450'000, kWanted = 34;  // lines of one home that are looked through; lines of the set
-constexpr int kAccesses = 1500, kUnroll = 4, kThreads = 1024;
-constexpr unsigned kNear = 460;          // cycles: a home line takes up to 370 from its own side, DRAM 546 and more
-constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
-
-__device__ std::uint32_t read(const std::uint8_t* at) {
-  std::uint32_t x;
-  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
-  return x;
-}
-
-/// On one SM: reads the target and then all lines, and says in latency[0] what the target then takes.
-__global__ void __launch_bounds__(kThreads, 1) read_between(const std::uint8_t* buffer, const std::uint32_t* lines,
-                                                            int count, std::uint32_t target, unsigned* latency) {
-  if (sm_id() != 0) return;
-  const std::uint8_t* const at = buffer + kLineBytes * target;
-  const std::uint8_t* const its_page = buffer + kLineBytes * (target ^ 16);  // whose translation is wanted
-  std::uint32_t sum = 0;
-  if (threadIdx.x == 0) sum += read(at);
-  __syncthreads();
-  for (int i = threadIdx.x; i < count; i += kUnroll * kThreads)
-    for (int u = 0; u < kUnroll; ++u)
-      if (i + u * kThreads < count) sum += read(buffer + kLineBytes * lines[i + u * kThreads]);
-  if (sum != 0) latency[1] = sum;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  if (read(its_page) == kNever) __trap();  // a branch on what is read keeps the clock behind it
-  const long long began = clock64();
-  if (read(at + (began == kNever ? 4 : 0)) == kNever) __trap();
-  latency[0] = static_cast<unsigned>(clock64() - began);
-}
+constexpr std::size_t kWanted = 34;  // lines of the set
+constexpr int kAccesses = 1500;
 
 enum class Kind : std::uint8_t { read, write, read_evict_first, read_last };
 struct Access {
@@ -118,20 +86,11 @@ __global__ void __launch_bounds__(32, 1)
     if (list[i].actor == me) cycles[i] = took[i];
 }
 
-using Lines = std::vector<std::uint32_t>;
-
 class Set {
  public:
-  Set() : sms_(locate_sms()), buffer_(kBytes), on_device_(kPool), latency_(2) {
-    const std::vector<std::uint8_t> homes = page_homes(buffer_.data(), kBytes, sms_);
-    for (std::uint32_t line = 0; line < kBytes / kLineBytes; ++line)
-      if (homes[line / kLinesAPage] == sms_[0].side) pool_.push_back(line);
-    std::shuffle(pool_.begin(), pool_.end(), random_);
-    target_ = pool_.back();
-    pool_.resize(kPool);
-    check(cudaFuncSetAttribute(read_between, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+  Set() : lines_(finder_.find()) {
+    finder_.add(lines_, kWanted);
     check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
-    find();
   }
 
   std::vector<std::uint16_t> played(const std::vector<Access>& accesses) const {
@@ -140,73 +99,17 @@ class Set {
     const DeviceArray<unsigned> turn(1), arrived(1);
     const DeviceArray<std::uint16_t> cycles(accesses.size());
     int far_sm = 0;
-    while (sms_[static_cast<std::size_t>(far_sm)].side == sms_[0].side) ++far_sm;
-    play<<<static_cast<unsigned>(sms_.size()), 32, kSmemOneCtaAnSm>>>(buffer_.data(), lines.data(), list.data(),
-                                                                      static_cast<int>(accesses.size()), far_sm,
-                                                                      turn.data(), arrived.data(), cycles.data());
+    while (finder_.sms()[static_cast<std::size_t>(far_sm)].side == finder_.sms()[0].side) ++far_sm;
+    play<<<static_cast<unsigned>(finder_.sms().size()), 32, kSmemOneCtaAnSm>>>(
+        finder_.buffer(), lines.data(), list.data(), static_cast<int>(accesses.size()), far_sm, turn.data(),
+        arrived.data(), cycles.data());
     check(cudaDeviceSynchronize());
     return cycles.download();
   }
 
  private:
-  /// Whether reading them drives the target out, in two of three tries.
-  bool evict(const Lines& lines) const {
-    int votes = 0;
-    for (int i = 0; i < 3; ++i) {
-      check(cudaMemcpy(on_device_.data(), lines.data(), lines.size() * sizeof(lines[0]), cudaMemcpyHostToDevice));
-      read_between<<<static_cast<unsigned>(sms_.size()), kThreads, kSmemOneCtaAnSm>>>(
-          buffer_.data(), on_device_.data(), static_cast<int>(lines.size()), target_, latency_.data());
-      check(cudaGetLastError());
-      votes += latency_.download()[0] > kNear ? 1 : 0;
-    }
-    return votes >= 2;
-  }
-  /// As few of them as drive the target out: of 17 parts, 16 of which do, one is left out at a time.
-  Lines fewest(Lines lines) const {
-    constexpr std::size_t parts = 17;
-    for (std::size_t part = 0, kept = 0; lines.size() > 1 && kept < parts;) {
-      const std::size_t n = std::min(parts, lines.size());
-      part %= n;
-      const auto at = [&](std::size_t p) { return lines.begin() + static_cast<std::ptrdiff_t>(lines.size() * p / n); };
-      Lines rest(lines.begin(), at(part));
-      rest.insert(rest.end(), at(part + 1), lines.end());
-      if (evict(rest))
-        lines = rest, kept = 0;
-      else
-        ++part, ++kept;
-    }
-    return lines;
-  }
-  void find() {
-    if (!evict(pool_)) throw std::runtime_error("450,000 lines of one side do not turn its L2 over");
-    lines_ = fewest(pool_);
-    std::fprintf(stderr, "l2_set: %zu lines drive another one out\n", lines_.size());
-    // any other line that does in place of the last of them is of the set too
-    const Lines all_but_one(lines_.begin(), lines_.end() - 1);
-    lines_.push_back(target_);
-    constexpr std::size_t step = 1024;
-    for (std::size_t first = 0; first + step <= pool_.size() && lines_.size() < kWanted; first += step) {
-      std::size_t from = first, to = first + step;
-      const auto with = [&](std::size_t a, std::size_t b) {
-        Lines some = all_but_one;
-        for (std::size_t i = a; i < b; ++i)
-          if (std::find(lines_.begin(), lines_.end(), pool_[i]) == lines_.end()) some.push_back(pool_[i]);
-        return some;
-      };
-      if (!evict(with(from, to))) continue;
-      while (to - from > 1) (evict(with(from, (from + to) / 2)) ? to : from) = (from + to) / 2;
-      if (evict(with(from, to))) lines_.push_back(pool_[from]);
-    }
-    if (lines_.size() < kWanted) throw std::runtime_error("too few lines of one set");
-  }
-
-  std::vector<SmPlace> sms_;
-  DeviceArray<std::uint8_t> buffer_;
-  DeviceArray<std::uint32_t> on_device_;
-  DeviceArray<unsigned> latency_;
-  std::mt19937 random_{1};
-  std::uint32_t target_ = 0;
-  Lines pool_, lines_;
+  L2SetFinder finder_;
+  Lines lines_;
 };
 
 /// Of ten accesses.

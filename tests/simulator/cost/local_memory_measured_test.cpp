@@ -123,6 +123,40 @@ TEST(L2Measured, FramesAreDisplacedByAnEvenRange) {
   expect_displaced(load_device("h100"), ATTEST_H100 "/local_sets.csv", 4, 0.07);
 }
 
+/// Of the sets of a side, how many lines each has of frames of so many words, with copies of what lives on the other
+/// side: the mean, and the variance over it.
+struct Spread {
+  double mean = 0, over_mean = 0;
+};
+Spread spread(const std::vector<double>& lines) {
+  Spread s;
+  for (const double n : lines) s.mean += n / static_cast<double>(lines.size());
+  for (const double n : lines) s.over_mean += (n - s.mean) * (n - s.mean) / static_cast<double>(lines.size()) / s.mean;
+  return s;
+}
+
+TEST(L2Measured, SetsHaveAsManyLinesOfFramesAsCounted) {
+  const DeviceSpec h100 = load_device("h100");
+  const LineSampler sampler(h100, 1);
+  std::map<int, std::vector<double>> counted;  // by words
+  for (const MeasuredRow& row : measured_rows(ATTEST_H100 "/local_census.csv"))
+    counted[std::stoi(row.at("words"))].push_back(std::stod(row.at("lines")));
+  EXPECT_EQ(std::ranges::count(counted.at(0), 0), static_cast<std::ptrdiff_t>(counted.at(0).size()));
+  for (const int words : {60, 131, 150}) {
+    const std::vector<CachedLine> lines = frame_lines(words, sampler, h100);
+    std::vector<double> of_side(static_cast<std::size_t>(sampler.sets()));
+    each_line(lines, words, [&](const CachedLine& line, int side) {
+      if (line.home == 0 || side == 0) ++of_side[line.set];
+    });
+    const Spread measured = spread(counted.at(words)), predicted = spread(of_side);
+    std::printf("%d words: %.2f lines a set counted, %.2f predicted; variance over mean %.2f, %.2f\n", words,
+                measured.mean, predicted.mean, measured.over_mean, predicted.over_mean);
+    EXPECT_NEAR(measured.mean / predicted.mean, 1, 0.03);
+    EXPECT_NEAR(measured.over_mean, predicted.over_mean, 0.2);  // four H100s differ by as much
+    EXPECT_LT(measured.over_mean, 0.95);                        // at random 1
+  }
+}
+
 // `respill`, of frames that are stored and loaded in each turn beside heads that are read four times, in the order in
 // which CTAs begin: by plain loads and by last ones, of words that the compiler spills.
 TEST(L2Measured, FramesAreWrittenBackBesideHeadsAsMeasured) {

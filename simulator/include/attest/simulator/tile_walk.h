@@ -33,7 +33,8 @@ struct SpillUse {
 struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
   std::vector<double> cycles_per_key_tile;
-  /// The same where the CTAs of an SM walk one head's keys together; empty: likewise.
+  std::vector<double> paces;  ///< key tiles that an SM does in the time of one, by SM; empty: one (sm_paces())
+  /// The same cycles where the CTAs of an SM walk one head's keys together; empty: likewise.
   std::vector<double> cycles_together;
   /// Of a tile's copies the part that L1 has for a CTA that follows another one of its SM on the tile.
   double l1_serves = 0;

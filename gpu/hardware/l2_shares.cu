@@ -1,0 +1,77 @@
+#include <cstdint>
+
+#include "attest/hardware/device.h"
+#include "attest/hardware/l2_shares.h"
+
+namespace attest::hardware {
+namespace {
+
+constexpr int kThreads = 512, kBytesAnSm = 128 * 1024, kWords = kBytesAnSm / (4 * kThreads);
+constexpr long long kClocks = 400'000;
+
+struct Local {
+  std::uint32_t first;
+  __device__ void turn() const {
+#pragma unroll 16
+    for (int w = 0; w < kWords; ++w) asm volatile("st.local.u32 [%0], %1;" ::"r"(first + 4 * w), "r"(w) : "memory");
+  }
+};
+
+__device__ void store_turn(std::uint8_t* mine) {
+#pragma unroll 16
+  for (int w = 0; w < kWords; ++w) __stcg(reinterpret_cast<int*>(mine) + w * kThreads + threadIdx.x, w);
+}
+
+__device__ void copy_turn(const std::uint8_t* mine, std::uint32_t shared) {
+#pragma unroll
+  for (int i = 0; i < kBytesAnSm / 16 / kThreads; ++i) {
+    const int at = (i * kThreads + static_cast<int>(threadIdx.x)) * 16;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared + at), "l"(mine + at) : "memory");
+    if (i % 8 == 7) asm volatile("cp.async.commit_group;\ncp.async.wait_group 1;" ::: "memory");
+  }
+}
+
+__global__ void __launch_bounds__(kThreads, 1)
+    ask(L2Request kind, const int* asks, std::uint8_t* buffer, unsigned* arrived, unsigned long long* bytes) {
+  extern __shared__ __align__(128) std::uint8_t smem[];
+  std::uint32_t array[kWords];
+  const Local local{static_cast<std::uint32_t>(__cvta_generic_to_local(array))};
+  const auto shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem));
+  const unsigned sm = sm_id();
+  std::uint8_t* const mine = buffer + static_cast<std::int64_t>(sm) * kBytesAnSm;
+  unsigned generation = 0;
+  grid_barrier(arrived, generation, gridDim.x);
+  if (!asks[sm]) return;
+  const long long began = clock64();
+  unsigned long long moved = 0;
+  while (clock64() - began < kClocks) {
+    if (kind == L2Request::local_store) local.turn();
+    if (kind == L2Request::store) store_turn(mine);
+    if (kind == L2Request::cp_async) copy_turn(mine, shared);
+    moved += kBytesAnSm / kThreads;
+  }
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  atomicAdd(bytes + sm, moved);
+}
+
+}  // namespace
+
+std::vector<double> l2_shares(L2Request kind, const std::vector<bool>& asks) {
+  const DeviceArray<std::uint8_t> buffer(asks.size() * kBytesAnSm);
+  const DeviceArray<int> on_device(std::vector<int>(asks.begin(), asks.end()));
+  const DeviceArray<unsigned long long> bytes(asks.size());
+  check(cudaFuncSetAttribute(ask, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+  for (int run = 0; run < 2; ++run) {  // the first brings it into L2
+    const DeviceArray<unsigned> arrived(1);
+    check(cudaMemset(bytes.data(), 0, asks.size() * sizeof(unsigned long long)));
+    ask<<<static_cast<unsigned>(asks.size()), kThreads, kSmemOneCtaAnSm>>>(kind, on_device.data(), buffer.data(),
+                                                                           arrived.data(), bytes.data());
+    check(cudaGetLastError());
+    check(cudaDeviceSynchronize());
+  }
+  std::vector<double> a_clock;
+  for (const unsigned long long moved : bytes.download()) a_clock.push_back(static_cast<double>(moved) / kClocks);
+  return a_clock;
+}
+
+}  // namespace attest::hardware

@@ -80,7 +80,6 @@ DeviceSpec calibrated_device(std::string_view name, std::string_view description
     }
   }
   if (device.gpc_clocks.size() != device.gpc_sides.size()) device.gpc_clocks.assign(device.gpc_sides.size(), 1);
-  if (static_cast<std::int64_t>(device.l2_shares.size()) != device.num_sms) device.l2_shares = {1};
   FieldOrigin& sides = *std::find_if(device.origins.begin(), device.origins.end(),
                                      [](const FieldOrigin& o) { return o.field == "gpc_sides"; });
   const auto other = [&](double side) { return side != device.gpc_sides.front(); };

@@ -166,9 +166,6 @@ void check_gpu(const JsonReader& reader, const DeviceSpec& d) {
   if (d.gpc_clocks.size() != d.gpc_sides.size())
     reader.refuse("gpc_clocks", fmt::format("{} GPCs", d.gpc_clocks.size()),
                   fmt::format("must be as many as gpc_sides, {}", d.gpcs()));
-  if (d.l2_shares.size() != 1 && static_cast<std::int64_t>(d.l2_shares.size()) != d.num_sms)
-    reader.refuse("l2_shares", fmt::format("{} SMs", d.l2_shares.size()),
-                  fmt::format("must be 1, or num_sms = {}", d.num_sms));
   constexpr double of_four_digits = 1e-4;
   if (const double mean = mean_of(d.gpc_clocks); std::abs(mean - 1) > of_four_digits)
     reader.refuse("gpc_clocks", fmt::format("an average of {:.6g}", mean),
@@ -308,7 +305,7 @@ std::optional<DeviceSpec> device_scaled(const DeviceSpec& device, std::string_vi
       [&](auto member) {
         auto& value = moved.*member;
         if constexpr (std::is_same_v<decltype(member), std::vector<double> DeviceSpec::*>) {
-          const bool whole = std::all_of(value.begin(), value.end(), [](double x) { return x == std::floor(x); });
+          const bool whole = f->member == DeviceMember(&DeviceSpec::gpc_sides);
           for (std::size_t i = 1; i < value.size(); i += 2) value[i] = scaled(value[i], whole);
           if (f->member == DeviceMember(&DeviceSpec::gpc_clocks)) {  // over their mean
             const double mean = mean_of(value);

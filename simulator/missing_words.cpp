@@ -90,9 +90,10 @@ std::vector<SpillUse> spill_uses_of(const SimulationReport& r, const KernelPlan&
   const SpillTrace trace = compiled_traces(r.plan, r.plan_name, r.c, r.device).whole;
   const auto stores = std::ranges::count(trace.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
   if (stores > 0 && stores == spilling.spill_words_per_key_tile) return traced_spill_uses(trace, missing.of_access);
-  return untraced_spill_uses(spilling.spill_words_per_key_tile,
-                             frame ? frame->of_tile : spilling.spill_words_per_key_tile,
-                             std::min<double>(spilling.spill_words_per_cta, missing.parked_loads), missing.part);
+  const int words = spilling.spill_words_per_key_tile, of_cta = spilling.spill_words_per_cta;
+  const LocalFrame places = frame.value_or(LocalFrame{words + of_cta, words});
+  return untraced_spill_uses(words, places.of_tile,
+                             std::min<double>(std::min(of_cta, places.words), missing.parked_loads), missing.part);
 }
 
 }  // namespace attest

@@ -123,7 +123,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       options.cycles_per_key_tile = cycles_of(demand);
     }
     if (missing_together.copies > 0) options.cycles_together = cycles_of(demand_of(missing_together));
-    options.paces = sm_paces(demand, plan, device, r.ctas_per_sm);
+    options.paces = sm_paces(demand, plan, device, r.ctas_per_sm, static_cast<double>(ctas_of(runs)));
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
   }

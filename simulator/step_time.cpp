@@ -211,41 +211,44 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   return std::max(cycles_on_sm(d, plan, device, ctas), ctas * plan.num_warps * d.l2);
 }
 
-std::vector<double> sm_paces(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  const std::vector<double>& shares = device.l2_shares;
-  if (shares.size() == 1 || d.l2 == 0) return {};
-  const double mean = std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
+std::vector<double> sm_paces(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
+                             double ctas) {
+  const auto sms = static_cast<std::size_t>(device.num_sms);
+  std::vector<double> shares;
+  for (std::size_t sm = 0; sm < sms; ++sm) shares.push_back(device.l2_shares[sm * device.l2_shares.size() / sms]);
   const auto [least, most] = std::ranges::minmax(shares);
-  // rates at shares between half of the least and twice the most, beside that at an equal one
-  constexpr int steps = 16;
-  constexpr double beyond = 2;
-  const double first = std::log(least / mean / beyond), step = (std::log(most / mean * beyond) - first) / steps;
-  const double equal = cycles_per_key_tile(d, plan, device, ctas);
-  const double busy = std::min(1.0, ctas * plan.num_warps * d.l2 / equal);
-  std::vector<double> paces;
-  for (int i = 0; i <= steps; ++i) {
-    const double share = std::exp(busy * (first + i * step));
+  if (least == most || d.l2 == 0) return {};
+  const double mean = std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(sms);
+  const double equal = cycles_per_key_tile(d, plan, device, ctas_per_sm);
+  const double asking = std::min(1.0, ctas / static_cast<double>(device.num_sms * ctas_per_sm));
+  const double busy = asking * std::min(1.0, ctas_per_sm * plan.num_warps * d.l2 / equal);
+  // paces at shares that lie evenly in their logarithms, as far beyond the least and the most as these lie apart
+  constexpr std::size_t steps = 48;
+  const double beyond = std::log(most / least), first = std::log(least / mean) - beyond, step = 3 * beyond / steps;
+  std::vector<double> at_step;
+  for (std::size_t i = 0; i <= steps; ++i) {
+    const double share = std::exp(busy * (first + static_cast<double>(i) * step));
     StepDemand of_share = d;
     of_share.l2 /= share, of_share.l2_waited /= share;
-    paces.push_back(equal / cycles_per_key_tile(of_share, plan, device, ctas));
+    at_step.push_back(equal / cycles_per_key_tile(of_share, plan, device, ctas_per_sm));
   }
-  const auto all = [&](double factor) {
+  const auto paces = [&](double more) {  // where each has so much more of its share, as a logarithm
     std::vector<double> of_sms;
     for (const double share : shares) {
-      const double at = std::clamp((std::log(factor * share / mean) - first) / step, 0.0, steps - 1e-9);
+      const double at = std::clamp((std::log(share / mean) + more - first) / step, 0.0, steps - 1e-9);
       const auto i = static_cast<std::size_t>(at);
-      of_sms.push_back(std::lerp(paces[i], paces[i + 1], at - static_cast<double>(i)));
+      of_sms.push_back(std::lerp(at_step[i], at_step[i + 1], at - static_cast<double>(i)));
     }
     return of_sms;
   };
-  double low = 1 / beyond, high = beyond;
-  for (int halving = 0; halving < 20; ++halving) {
-    const double middle = std::sqrt(low * high);
-    const std::vector<double> of_sms = all(middle);
-    const bool less = std::accumulate(of_sms.begin(), of_sms.end(), 0.0) < static_cast<double>(shares.size());
-    (less ? low : high) = middle;
+  double low = -beyond, high = beyond;
+  for (int halving = 0; halving < 30; ++halving) {
+    const double middle = (low + high) / 2;
+    const std::vector<double> of_sms = paces(middle);
+    const bool fewer = std::accumulate(of_sms.begin(), of_sms.end(), 0.0) < static_cast<double>(sms);
+    (fewer ? low : high) = middle;
   }
-  const std::vector<double> of_sms = all(high);
+  const std::vector<double> of_sms = paces(high);
   const auto [slowest, fastest] = std::ranges::minmax(of_sms);
   return fastest - slowest < 1e-3 ? std::vector<double>() : of_sms;
 }

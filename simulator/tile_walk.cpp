@@ -49,6 +49,7 @@ class Walk {
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   double relative_speed(std::size_t slot, int sharing) const;
+  double pace(int sm) const;
   double until_read(double key_tiles, double now);
   /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
   bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
@@ -120,6 +121,13 @@ double Walk::relative_speed(std::size_t slot, int sharing) const {
   for (std::size_t i = slot % round; i < slots_.size(); i += round)
     older += slots_[i].begun >= 0 && slots_[i].begun < slots_[slot].begun ? 1 : 0;
   return 1 + 1e-3 * plan_.older_cta_lead * (sharing - 1 - 2 * older) / (sharing - 1);
+}
+
+/// Of a cluster's SMs, of which that one is the first, the slowest one's: they stand at barriers together.
+double Walk::pace(int sm) const {
+  if (options_.paces.empty()) return 1;
+  const auto first = options_.paces.begin() + sm;
+  return *std::min_element(first, first + std::min<std::ptrdiff_t>(plan_.cluster, options_.paces.end() - first));
 }
 
 /// Cycles until DRAM has read so many key tiles, behind all that was asked of it before: a tile is copied ahead of the
@@ -248,8 +256,8 @@ void Walk::simulate() {
       tile = slot.walk.tile(slot.position - 1);
       const std::vector<double>& of_sharing =
           together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
-      const double pace = options_.paces.empty() ? 1 : options_.paces[static_cast<std::size_t>(slot.sm)];
-      const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] / (pace * relative_speed(number, sharing));
+      const double each =
+          of_sharing[static_cast<std::size_t>(sharing) - 1] / (pace(slot.sm) * relative_speed(number, sharing));
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
       varies = varied(slot, of_tiles * (each - options_.waits_per_key_tile),
                       of_tiles * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile)));
@@ -320,7 +328,10 @@ TileWalk Walk::result() const {
   return r;
 }
 
-void check_spill(const KernelPlan& plan, const TileWalkOptions& options) {
+void check(const KernelPlan& plan, const DeviceSpec& device, const TileWalkOptions& options) {
+  if (!options.paces.empty() && static_cast<std::int64_t>(options.paces.size()) != device.num_sms)
+    throw InvalidInput("paces", std::to_string(options.paces.size()),
+                       fmt::format("must be none, or num_sms = {} of them", device.num_sms));
   const int words = options.frame ? options.frame->words : plan.spill_words_per_key_tile + plan.spill_words_per_cta;
   if (options.frame && options.frame->of_tile < 1 && plan.spill_words_per_key_tile > 0)
     throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
@@ -328,7 +339,8 @@ void check_spill(const KernelPlan& plan, const TileWalkOptions& options) {
   double before = 0;
   for (const SpillUse& use : options.spill_uses) {
     if (!(use.at >= before && use.at < 1))
-      throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at), "must ascend within [0, 1)");
+      throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
+                         fmt::format("must be in [{:g}, 1), not before the use before it", before));
     if (use.word < 0 || use.word >= words)
       throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
     before = use.at;
@@ -339,7 +351,7 @@ void check_spill(const KernelPlan& plan, const TileWalkOptions& options) {
 
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options) {
-  check_spill(plan, options);
+  check(plan, device, options);
   return Walk(c, plan, device, ctas_per_sm, options).run();
 }
 

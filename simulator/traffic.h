@@ -117,8 +117,8 @@ class Traffic {
   void begin(Slot& slot, double now);
   /// One key tile: K, V and bias. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
   double step(Slot& slot, double now, double in_l1 = 0);
-  /// The parts of equal length of a key tile, at whose begin it does what it does with its local memory in them: none
-  /// where that is nothing, one where it is all at the tile's begin.
+  /// A key tile is cut into so many equal parts; what it does with its local memory in one of them is done at the
+  /// part's begin. 0: it has none; 1: all is done at the tile's begin.
   int spill_parts() const { return spill_parts_; }
   void spill(const Slot& slot, int part);
   void walks_together(int key_tiles) { count_.together += key_tiles; }

@@ -40,8 +40,12 @@ ExitCode run(const Flags& flags) {
     const auto& now = device["fields"][origin.field]["value"];
     const auto& before = known["fields"][origin.field]["value"];
     const bool comparable = now.is_number() && before != 0;
+    constexpr std::size_t longest = 8;
     const auto shown = [](const auto& value) {
-      return value.is_number() ? fmt::format("{:.6g}", value.template get<double>()) : value.dump();
+      if (value.is_number()) return fmt::format("{:.6g}", value.template get<double>());
+      if (value.size() <= longest) return value.dump();
+      const auto [least, most] = std::ranges::minmax(value.template get<std::vector<double>>());
+      return fmt::format("{:.3g} to {:.3g}", least, most);
     };
     text +=
         fmt::format("{:<30} {:>12} {:>12} {:>7}  {}\n", origin.field, shown(now), shown(before),

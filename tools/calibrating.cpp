@@ -76,12 +76,12 @@ class Calibrator {
     if (is_hopper_) {
       step("wgmma", [this] { measure_products(); });
       step("GPCs", [this] { measure_places(); });
+      step("shares of L2", [this] { measure_shares(); });
       step("code", [this] { measure_code(); });
     } else {
       result_.missing.emplace_back(
-          "wgmma, gpc_sides, l2_shares, code_cache_bytes, code_bytes_per_clock: these micro-benchmarks are written for "
-          "compute "
-          "compute capability 9.0");
+          "wgmma, gpc_sides, l2_shares, code_cache_bytes, code_bytes_per_clock: these micro-benchmarks are for compute "
+          "capability 9.0");
     }
     return std::move(result_);
   }
@@ -274,22 +274,24 @@ class Calibrator {
 
   /// A grid fills GPCs in the order of their lowest SMs.
   void measure_places() {
+    std::map<int, int> side_of_gpc;
+    for (const hardware::SmPlace& place : hardware::locate_sms()) side_of_gpc[place.gpc] = place.side;
+    for (const auto& [gpc, side] : side_of_gpc) result_.device.gpc_sides.push_back(side);
+    result_.device.origins.push_back(
+        {"gpc_sides",
+         "measured by attest calibrate: GPCs by the SMs that clusters are placed on, sides by the latency of atomics"});
+  }
+
+  void measure_shares() {
     const std::vector<hardware::SmPlace> sms = hardware::locate_sms();
     const std::vector<double> a_clock =
         hardware::l2_shares(hardware::L2Request::local_store, std::vector<bool>(sms.size(), true));
     const double mean = std::accumulate(a_clock.begin(), a_clock.end(), 0.0) / static_cast<double>(sms.size());
-    std::map<int, int> side_of_gpc;
-    std::map<int, std::vector<double>> shares_of_gpc;
-    for (std::size_t sm = 0; sm < sms.size(); ++sm) {
-      side_of_gpc[sms[sm].gpc] = sms[sm].side;
-      shares_of_gpc[sms[sm].gpc].push_back(a_clock[sm] / mean);
-    }
-    for (const auto& [gpc, side] : side_of_gpc) result_.device.gpc_sides.push_back(side);
-    for (const auto& [gpc, shares] : shares_of_gpc)
+    std::map<int, std::vector<double>> of_gpc;
+    for (std::size_t sm = 0; sm < sms.size(); ++sm)
+      of_gpc[sms[sm].gpc].push_back(std::round(1e3 * a_clock[sm] / mean) / 1e3);
+    for (const auto& [gpc, shares] : of_gpc)
       result_.device.l2_shares.insert(result_.device.l2_shares.end(), shares.begin(), shares.end());
-    result_.device.origins.push_back(
-        {"gpc_sides",
-         "measured by attest calibrate: GPCs by the SMs that clusters are placed on, sides by the latency of atomics"});
     result_.device.origins.push_back(
         {"l2_shares", "measured by attest calibrate: all SMs store 128 KiB of local memory each, again and again"});
   }

@@ -73,7 +73,8 @@ class L2SetFinder {
       lines.push_back(target_);
       return lines;
     }
-    throw std::runtime_error("450,000 lines of one side do not turn a set of its L2 over");
+    throw std::runtime_error(
+        "no set found in 20 tries: 450,000 lines of one side do not turn it over, or others use L2");
   }
   /// Further ones of the set that find() found last, until there are so many: those that drive the target out in place
   /// of the last of its 16.

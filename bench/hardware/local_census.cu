@@ -73,7 +73,9 @@ void measure(double seconds) {
 }  // namespace attest::hardware
 
 int main(int argc, char** argv) try {
-  attest::hardware::measure(argc > 1 ? std::atof(argv[1]) : 40);
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 40;
+  if (!(seconds > 0)) return std::fprintf(stderr, "local_census: seconds: %s must be above 0\n", argv[1]), 2;
+  attest::hardware::measure(seconds);
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "local_census: %s\n", error.what());

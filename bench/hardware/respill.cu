@@ -156,9 +156,10 @@ void run_respill(const Respill& respill, std::uint8_t* buffer, std::int64_t spil
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemTwoCtasAnSm));
   if (respill.in_turn) {
     if (respill.store == Store::registers) throw std::invalid_argument("respill: registers do not go in turn");
-    int of_sm = 0;
+    int of_sm = 0, sms = 0;
+    check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_sm, kernel, kThreads, kSmemTwoCtasAnSm));
-    if (respill.ctas > of_sm * num_sms())
+    if (respill.ctas > of_sm * sms)
       throw std::invalid_argument("respill: its CTAs are not resident together, and would wait for each other");
     check(cudaMemset(arrived.data(), 0, sizeof(unsigned)));
   }

@@ -32,7 +32,8 @@ __device__ void copy_turn(const std::uint8_t* mine, std::uint32_t shared) {
 }
 
 __global__ void __launch_bounds__(kThreads, 1)
-    ask(L2Request kind, const int* asks, std::uint8_t* buffer, unsigned* arrived, unsigned long long* bytes) {
+    ask(L2Request kind, const int* asks, std::uint8_t* buffer, unsigned* arrived, unsigned long long* bytes,
+        unsigned long long* clocks) {
   extern __shared__ __align__(128) std::uint8_t smem[];
   std::uint32_t array[kWords];
   const Local local{static_cast<std::uint32_t>(__cvta_generic_to_local(array))};
@@ -52,6 +53,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
   atomicAdd(bytes + sm, moved);
+  atomicMax(clocks + sm, static_cast<unsigned long long>(clock64() - began));
 }
 
 }  // namespace
@@ -59,18 +61,21 @@ __global__ void __launch_bounds__(kThreads, 1)
 std::vector<double> l2_shares(L2Request kind, const std::vector<bool>& asks) {
   const DeviceArray<std::uint8_t> buffer(asks.size() * kBytesAnSm);
   const DeviceArray<int> on_device(std::vector<int>(asks.begin(), asks.end()));
-  const DeviceArray<unsigned long long> bytes(asks.size());
+  const DeviceArray<unsigned long long> bytes(asks.size()), clocks(asks.size());
   check(cudaFuncSetAttribute(ask, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
   for (int run = 0; run < 2; ++run) {  // the first brings it into L2
     const DeviceArray<unsigned> arrived(1);
-    check(cudaMemset(bytes.data(), 0, asks.size() * sizeof(unsigned long long)));
+    for (const auto* counted : {&bytes, &clocks})
+      check(cudaMemset(counted->data(), 0, asks.size() * sizeof(unsigned long long)));
     ask<<<static_cast<unsigned>(asks.size()), kThreads, kSmemOneCtaAnSm>>>(kind, on_device.data(), buffer.data(),
-                                                                           arrived.data(), bytes.data());
+                                                                           arrived.data(), bytes.data(), clocks.data());
     check(cudaGetLastError());
     check(cudaDeviceSynchronize());
   }
+  const std::vector<unsigned long long> moved = bytes.download(), took = clocks.download();
   std::vector<double> a_clock;
-  for (const unsigned long long moved : bytes.download()) a_clock.push_back(static_cast<double>(moved) / kClocks);
+  for (std::size_t sm = 0; sm < asks.size(); ++sm)
+    a_clock.push_back(took[sm] == 0 ? 0 : static_cast<double>(moved[sm]) / static_cast<double>(took[sm]));
   return a_clock;
 }
 

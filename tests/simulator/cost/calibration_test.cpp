@@ -77,9 +77,6 @@ TEST(Calibration, EstimatesFitWhatWasMeasured) {
     EXPECT_TRUE(device.origin("l2_slices_per_partition").estimated);
     EXPECT_GE(device.l2_slices_per_partition, 8);
   }
-  DeviceSpec measured;
-  measured.num_sms = 100, measured.origins = {{"num_sms", "asked"}};
-  EXPECT_EQ(calibrated_device("mine", "A GPU", measured, load_device("h100")).l2_shares, std::vector<double>{1});
 }
 
 // The simulator's cache, whose ways are known, goes through what calibrate has the GPU do.

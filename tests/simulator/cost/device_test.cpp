@@ -178,7 +178,6 @@ TEST(Device, ImpossibleTogether) {
   expect_refused(with(gpu, "l2_partitions", 1), "gpc_sides", "1", "must be below l2_partitions = 1");
   expect_refused(with(gpu, "gpc_sides", Json({0, 1, 0, 1, 0, 1, 0, 0.5})), "gpc_sides", "0.5", "must be whole numbers");
   expect_refused(with(gpu, "gpc_clocks", Json({1, 1})), "gpc_clocks", "2 GPCs", "must be as many as gpc_sides, 8");
-  expect_refused(with(gpu, "l2_shares", Json({1, 1})), "l2_shares", "2 SMs", "must be 1, or num_sms = 132");
   expect_refused(with(gpu, "gpc_clocks", Json({1, 1, 1, 1, 1, 1, 1, 1.08})), "gpc_clocks", "an average of 1.01",
                  "must be 1, within 0.0001");
   expect_refused(with(gpu, "l2_dirty_ways", 17), "l2_dirty_ways", "17", "l2_ways = 16");

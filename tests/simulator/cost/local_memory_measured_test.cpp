@@ -153,7 +153,6 @@ TEST(L2Measured, SetsHaveAsManyLinesOfFramesAsCounted) {
                 measured.mean, predicted.mean, measured.over_mean, predicted.over_mean);
     EXPECT_NEAR(measured.mean / predicted.mean, 1, 0.03);
     EXPECT_NEAR(measured.over_mean, predicted.over_mean, 0.2);  // four H100s differ by as much
-    EXPECT_LT(measured.over_mean, 0.95);                        // at random 1
   }
 }
 

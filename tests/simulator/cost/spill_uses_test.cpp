@@ -68,6 +68,7 @@ TEST(SpillUses, OfTheForcedSpill) {
     }
   std::printf("%.0f loads, of which %.3f miss L1, %.2f of a key tile after their store\n", loads, missed / loads,
               apart);
+  EXPECT_NEAR(apart, 0.44, 0.02);
   EXPECT_NEAR(missed / loads, misses.part, 1e-9);
   EXPECT_NEAR(missed / loads, 0.67, 0.02);
 }

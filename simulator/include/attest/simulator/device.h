@@ -84,9 +84,9 @@ struct DeviceSpec {
   double local_memory_sets = 1;
   double l2_bytes_per_second = 0;        // all SMs together, reads that hit
   double l2_write_bytes_per_second = 0;  // likewise, written
-  // what each SM gets of that beside the others where all ask for as much as they can, in the order of gpc_sides; one
-  // number: as much as each other
-  std::vector<double> l2_shares;
+  // what SMs get of that beside each other where all ask for as much as they can, in the order of gpc_sides, spread
+  // evenly over the SMs where they are fewer or more numbers
+  std::vector<double> l2_shares{1};
   // until a warp has a line from the near partition; and the mean of what it waits beyond that for one of any page,
   // where others ask too, which is as likely to last long as an exponential variate
   double l2_latency_cycles = 0, l2_latency_tail_cycles = 0;

@@ -68,11 +68,13 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
 /// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
 double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
-/// How many key tiles each SM does in that time, where L2 does not give all as much (DeviceSpec::l2_shares). What one
-/// leaves goes to the others: together they do as many as with equal shares. Where L2 has no time left an SM gets its
-/// share, where nobody waits for another it gets what it asks for, and between the two the share to the power of the
-/// part of the time that L2 is busy. Empty where they differ by less than a thousandth.
-std::vector<double> sm_paces(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
+/// How many key tiles each of num_sms SMs does in that time, where L2 does not give all as much
+/// (DeviceSpec::l2_shares). What one leaves goes to the others: together they do as many as with equal shares. Where L2
+/// has no time left an SM gets its share, where nobody waits for another it gets what it asks for, and between the two
+/// the share to the power of the part of the time that L2 is busy: all of it for a grid of `ctas` that all fill the
+/// SMs, `ctas_per_sm` each. Empty where they differ by less than a thousandth.
+std::vector<double> sm_paces(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
+                             int ctas_per_sm, double ctas);
 
 /// Cycles that a CTA spends once, or a persistent one for each query tile, at its start and end: Q and the first K
 /// arrive, or the first scores and the last products run with nothing beside them; O is made ready.

@@ -1,6 +1,7 @@
 // attest calibrate: a device file for the GPU at hand.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

@@ -107,9 +107,9 @@ struct TileWalk {
   double simulated_fraction = 1;  // of all key tiles; below 1 the rest is extrapolated
 };
 
-/// `ctas_per_sm` >= 1. Plan and case must be valid and fit each other. Throws InvalidInput naming `spill_uses` or
-/// `frame` where they are not what TileWalkOptions says, or `l2_bytes` of an L2 of so few sets that the walk takes too
-/// long.
+/// `ctas_per_sm` >= 1. Plan and case must be valid and fit each other. Throws InvalidInput naming `spill_uses`,
+/// `paces` or `frame` where they are not what TileWalkOptions says, or `l2_bytes` of an L2 of so few sets that the walk
+/// takes too long.
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options);
 

@@ -89,7 +89,11 @@ class LineSampler {
     share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
   }
 
-  int sets() const { return sets_; }
+  /// Of a partition.
+  static int all_sets(const DeviceSpec& device) {
+    return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
+  }
+  int sets() const { return sets_; }       // that are followed
   double share() const { return share_; }  // of all sets
 
   /// Calls f(CachedLine) for each sampled line of bytes [first, last).
@@ -155,9 +159,6 @@ class LineSampler {
       for (std::uint8_t& place : p) place = static_cast<std::uint8_t>(place * slices / region_lines);
     }
     return t;
-  }
-  static int all_sets(const DeviceSpec& device) {  // of a partition
-    return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
   /// Measured on an H200: a page of 4 KiB has one home, by the parity of address bits 12, 13, 15, 17, 19 and a constant
   /// of each 2 MiB.

@@ -44,8 +44,8 @@ constexpr std::string_view by_place = "our compiled kernel's, by place; not know
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 
-// Of an H200, where a process that sets a stack limit of 2 KiB has its frames as Nsight Compute has them
-// (docs/results/h200-l2.md, local_places). An H100's frames are as even without.
+// A process that sets a stack limit of 2 KiB has its frames as Nsight Compute has them, on an H200 and on an H100
+// (local_places in docs/results/h200-l2.md and h100.md).
 constexpr double local_memory_sets_through_ncu = 1.25;
 
 /// Local memory of the three kernels, stored once and loaded once.
@@ -131,7 +131,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
-  if (call.via == "ncu") device.local_memory_sets = std::max(device.local_memory_sets, local_memory_sets_through_ncu);
+  if (call.via == "ncu") device.local_memory_sets = local_memory_sets_through_ncu;
   std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {

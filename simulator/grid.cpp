@@ -224,7 +224,7 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
       grid.plan.tile_n * grid.key_row_bytes() / LineSampler::line_bytes + grid.spill_lines();
   const double accesses =
       std::min(tiles, static_cast<double>(r.tasks * grid.plan.cluster) * average) * static_cast<double>(lines_a_tile);
-  const std::int64_t all_sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * LineSampler::line_bytes);
+  const std::int64_t all_sets = LineSampler::all_sets(device);
   const auto most = static_cast<double>(options.max_line_accesses);
   r.sampling = options.sampling != 0 ? options.sampling : 8;
   // beyond one set in 64 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have

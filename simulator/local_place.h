@@ -1,44 +1,46 @@
-// Where a line of local memory lies in L2: by micro-benchmarks of what is written back and read back (`local_places` in
-// docs/results/h200-l2.md and docs/results/h100.md), no mapping is known.
+// Where a line of local memory lies in L2: by micro-benchmarks of what is written back and read back, and of how many
+// lines sets have (`local_places` and `local_census` in docs/results/h200-l2.md and docs/results/h100.md), no mapping
+// is known.
 #pragma once
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
 
 #include "address.h"
 
 namespace attest {
 
+/// Frames of so many words of a thread, a line each of a warp.
+struct LocalFrames {
+  std::int64_t warps = 0, words = 0;
+};
+
 struct LocalPlace {
   int home, set;
 };
 
-/// Of lines in order that are taken for a share of all, evenly: how many before that one.
-inline std::int64_t followed_before(std::int64_t line, double share) {
-  return static_cast<std::int64_t>(static_cast<double>(line) * share);
-}
+/// `sets` a partition; `local_memory_sets` as in DeviceSpec: up to 1 a part of the sets, into which regions (address.h)
+/// fall at random, so that of a warp's words that follow each other two are in one set as often as two lines of a
+/// region are in one slice. Beyond 1 lines fall into all sets one by one, a part of them in turn, the first words of
+/// all warps first, and the others at random.
+LocalPlace local_place(const LocalFrames& frames, std::int64_t warp, std::int64_t word, int sets,
+                       const DeviceSpec& device);
 
-/// The `number`th of the lines that are followed. `sets` a partition; `local_memory_sets` as in DeviceSpec: up to 1 a
-/// part of the sets, into which regions (address.h) fall at random, so that of lines that follow each other two are in
-/// one set as often as two lines of a region are in one slice. Beyond 1 lines fall into all sets one by one, a part of
-/// them in turn and the others at random.
-inline LocalPlace local_place(std::int64_t number, int sets, const DeviceSpec& device) {
-  const std::int64_t partitions = device.l2_partitions;
-  const double local_memory_sets = device.local_memory_sets;
-  if (local_memory_sets > 1) {
-    const auto in_turn_before = [&](std::int64_t n) { return followed_before(n, local_memory_sets - 1); };
-    const std::int64_t turn = in_turn_before(number);
-    const bool in_turn = turn != in_turn_before(number + 1);
-    const std::int64_t set =
-        in_turn ? turn / partitions : static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(number)) >> 32);
-    return {static_cast<int>((in_turn ? turn : number - turn) % partitions), static_cast<int>(set % sets)};
-  }
-  const auto place = [&](std::int64_t n) { return n * device.l2_slices_per_partition / LineSampler::region_lines; };
-  const std::int64_t at = place(number);
-  const bool second = number > 0 && place(number - 1) == at;
-  const auto of_sets = static_cast<std::uint64_t>(std::ceil(local_memory_sets * sets));
-  return {static_cast<int>((second ? at / 2 : at) % partitions),
-          static_cast<int>(mix(static_cast<std::uint64_t>(at)) % of_sets)};
-}
+/// Where frames' lines lie in an L2 of which a sampler follows some sets. Those stand for all: of the sets in the order
+/// of how many lines they have of the first `counted` words, one in so many, chosen so that lines of either home that
+/// warps of either side store are among them as often as among all. `side` is a warp's; `device` must live as long.
+class LocalPlaces {
+ public:
+  LocalPlaces(const LocalFrames& frames, std::int64_t counted, const std::function<int(std::int64_t warp)>& side,
+              const LineSampler& sampler, const DeviceSpec& device);
+  /// None where the line's set is not followed.
+  std::optional<LocalPlace> of(std::int64_t warp, std::int64_t word) const;
+
+ private:
+  LocalFrames frames_;
+  const DeviceSpec& device_;
+  std::vector<std::int32_t> followed_;  // by set of a partition, its number among those followed, or -1
+};
 
 }  // namespace attest

@@ -1,22 +1,18 @@
 #include "attest/simulator/tile_walk.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
-#include <queue>
-#include <tuple>
 #include <utility>
 
 #include "address.h"
-#include "attest/problem/error.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
 #include "noise.h"
+#include "spills_to_come.h"
 #include "traffic.h"
+#include "walk_options.h"
 #include "walk_totals.h"
 
 namespace attest {
@@ -31,7 +27,7 @@ class Walk {
         device_(device),
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
-        traffic_(grid_, device, resolution_.sampling, options) {}
+        traffic_(grid_, schedule_, device, resolution_.sampling, options) {}
 
   TileWalk run() {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
@@ -72,13 +68,7 @@ class Walk {
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
-  /// A slot's next use of its local memory within the key tiles of an event, the `part`th of `parts`.
-  struct Spill {
-    double at, each;  // when, and cycles between the parts
-    int slot, part, parts;
-    bool operator>(const Spill& other) const { return std::tie(at, slot) > std::tie(other.at, other.slot); }
-  };
-  std::priority_queue<Spill, std::vector<Spill>, std::greater<>> spills_;
+  SpillsToCome spills_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -185,13 +175,9 @@ double Walk::left_out(const Slot& slot, double now) const {
 }
 
 void Walk::spill_until(double now) {
-  while (!spills_.empty() && spills_.top().at <= now) {
-    Spill next = spills_.top();
-    spills_.pop();
-    traffic_.spill(slots_[static_cast<std::size_t>(next.slot)], next.part % traffic_.spill_parts());
-    next.at += next.each;
-    if (++next.part < next.parts) spills_.push(next);
-  }
+  spills_.until(now, [&](int slot, int number) {
+    traffic_.spill(slots_[static_cast<std::size_t>(slot)], number % traffic_.spill_parts());
+  });
 }
 
 void Walk::record(const TimelineEvent& event) {
@@ -293,8 +279,10 @@ void Walk::simulate() {
       *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    if (spilling > 0) traffic_.spill(slot, 0);
-    if (spilling > 1) spills_.push({now + cycles / spilling, cycles / spilling, index, 1, spilling});
+    if (spilling > 0) {
+      traffic_.spill(slot, 0);
+      spills_.add(index, now, cycles, spilling);
+    }
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
@@ -328,30 +316,11 @@ TileWalk Walk::result() const {
   return r;
 }
 
-void check(const KernelPlan& plan, const DeviceSpec& device, const TileWalkOptions& options) {
-  if (!options.paces.empty() && static_cast<std::int64_t>(options.paces.size()) != device.num_sms)
-    throw InvalidInput("paces", std::to_string(options.paces.size()),
-                       fmt::format("must be none, or num_sms = {} of them", device.num_sms));
-  const int words = options.frame ? options.frame->words : plan.spill_words_per_key_tile + plan.spill_words_per_cta;
-  if (options.frame && options.frame->of_tile < 1 && plan.spill_words_per_key_tile > 0)
-    throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
-                       "must be at least 1 where a tile stores");
-  double before = 0;
-  for (const SpillUse& use : options.spill_uses) {
-    if (!(use.at >= before && use.at < 1))
-      throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
-                         fmt::format("must be in [{:g}, 1), not before the use before it", before));
-    if (use.word < 0 || use.word >= words)
-      throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
-    before = use.at;
-  }
-}
-
 }  // namespace
 
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options) {
-  check(plan, device, options);
+  check_walk_options(options, plan, device);
   return Walk(c, plan, device, ctas_per_sm, options).run();
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "local_place.h"
 #include "spill_uses.h"
 
 namespace attest {
@@ -21,7 +20,8 @@ int parts_of(const std::vector<SpillUse>& uses) {
 
 }  // namespace
 
-Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const TileWalkOptions& options)
+Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& device, int sampling,
+                 const TileWalkOptions& options)
     : grid_(grid),
       p_(grid.p),
       plan_(grid.plan),
@@ -32,6 +32,9 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
                                              : options.spill_uses),
       spill_parts_(parts_of(spill_uses_)),
       sampler_(device, sampling),
+      local_places_(
+          {schedule.slots() * warps_of_slot(), local_words()}, frame_.of_tile,
+          [&](std::int64_t warp) { return schedule.side(static_cast<int>(warp / warps_of_slot())); }, sampler_, device),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),
       coalescer_(device.gpcs()),
@@ -40,19 +43,23 @@ Traffic::Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const
       asked_k_(asked_part(plan_, Operand::k, grid.k, grid.p.nheads_k)),
       asked_v_(asked_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) {}
 
-// Of all slots' lines, in order, one in so many is followed. Words of key tiles are the first of a frame, those of a
-// CTA's life the last ones.
+std::int64_t Traffic::warps_of_slot() const { return std::int64_t{plan_.cluster} * plan_.num_warps; }
+
+std::int64_t Traffic::local_words() const {
+  const std::int64_t others = plan_.cluster * (grid_.start_lines() + plan_.producer_spill_sectors);
+  return frame_.words + (others + warps_of_slot() - 1) / warps_of_slot();
+}
+
+// Words of key tiles are the first of a frame, those of a CTA's life the last ones.
 void Traffic::give_local_memory(Slot& slot, int number) const {
-  const std::int64_t warps = std::int64_t{plan_.cluster} * plan_.num_warps;
+  const std::int64_t warps = warps_of_slot();
   const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
   const std::int64_t producer = std::int64_t{plan_.cluster} * plan_.producer_spill_sectors;
-  const std::int64_t first = number * (frame + of_start + producer);
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
-    const std::int64_t line = first + at, followed = followed_before(line, sampler_.share());
-    if (followed == followed_before(line + 1, sampler_.share())) return;
-    const LocalPlace place = local_place(followed, sampler_.sets(), device_);
-    to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))),
-                  static_cast<std::uint16_t>(place.set), static_cast<std::uint8_t>(place.home), sectors});
+    const std::int64_t warp = number * warps + at % warps, word = at / warps;
+    if (const std::optional<LocalPlace> place = local_places_.of(warp, word))
+      to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(number * local_words() * warps + at))),
+                    static_cast<std::uint16_t>(place->set), static_cast<std::uint8_t>(place->home), sectors});
   };
   for (const SpillUse& use : spill_uses_)
     for (std::int64_t warp = 0; warp < warps; ++warp) {

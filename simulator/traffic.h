@@ -10,6 +10,7 @@
 #include "box_beyond.h"
 #include "coalescer.h"
 #include "line_requests.h"
+#include "local_place.h"
 #include "schedule.h"
 
 namespace attest {
@@ -107,7 +108,8 @@ class Traffic {
   };
 
   /// Keeps references. Of the options it has local memory's.
-  Traffic(const Grid& grid, const DeviceSpec& device, int sampling, const TileWalkOptions& options);
+  Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& device, int sampling,
+          const TileWalkOptions& options);
 
   /// Where the local memory of the slot with that number lies, whichever CTA it holds.
   void give_local_memory(Slot& slot, int number) const;
@@ -137,6 +139,8 @@ class Traffic {
   double share_of_sets() const { return sampler_.share(); }
 
  private:
+  std::int64_t warps_of_slot() const;
+  std::int64_t local_words() const;  // of a slot's warps each: frames, and a part of what its threads keep besides
   template <class F>
   void for_rows(const TensorAddress& a, std::int64_t batch, std::int64_t head, std::int64_t row0, std::int64_t rows,
                 F&& f) const {
@@ -197,6 +201,7 @@ class Traffic {
   const std::vector<SpillUse> spill_uses_;
   const int spill_parts_;
   const LineSampler sampler_;
+  const LocalPlaces local_places_;
   L2Cache cache_;
   const Coalescer coalescer_;
   const double merging_;                      // of the requests for a tile

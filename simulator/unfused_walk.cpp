@@ -48,14 +48,14 @@ class Walk {
                static_cast<int>(device.l2_dirty_ways)),
         frames_(static_cast<std::size_t>(slots_)) {
     const auto lines = static_cast<std::int64_t>(kernels.local_bytes) / LineSampler::line_bytes;
-    for (std::int64_t line = 0; line < slots_ * lines; ++line) {
-      const std::int64_t followed = followed_before(line, sampler_.share());
-      if (followed == followed_before(line + 1, sampler_.share())) continue;
-      const LocalPlace at = local_place(followed, sampler_.sets(), device);
-      frames_[static_cast<std::size_t>(line / lines)].push_back({static_cast<std::uint32_t>(mix(~mix(line))),
-                                                                 static_cast<std::uint16_t>(at.set),
-                                                                 static_cast<std::uint8_t>(at.home), 15});
-    }
+    const LocalPlaces places(
+        {slots_, lines}, lines, [&](std::int64_t slot) { return side_of(slot); }, sampler_, device);
+    for (std::int64_t slot = 0; slot < slots_; ++slot)
+      for (std::int64_t line = 0; line < lines; ++line)
+        if (const std::optional<LocalPlace> at = places.of(slot, line))
+          frames_[static_cast<std::size_t>(slot)].push_back(
+              {static_cast<std::uint32_t>(mix(~mix(static_cast<std::uint64_t>(slot * lines + line)))),
+               static_cast<std::uint16_t>(at->set), static_cast<std::uint8_t>(at->home), 15});
   }
 
   void leave_dirty_lines(std::int64_t bytes) {

@@ -18,6 +18,7 @@
 #include "attest/hardware/l2.h"
 #include "attest/hardware/l2_shares.h"
 #include "attest/hardware/launches.h"
+#include "attest/hardware/local_census.h"
 #include "attest/hardware/memory.h"
 #include "attest/hardware/pipes.h"
 #include "attest/hardware/placement.h"
@@ -69,8 +70,11 @@ class Calibrator {
     result_.device.name = limits.name;
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
+    LocalLines lines;  // before a kernel with a larger frame has local memory laid out anew
+    if (is_hopper_) step("lines of local memory in L2, half a minute", [&] { lines = count_local_lines(); });
     step("shared memory, L2, DRAM", [this] { measure_memory(); });
     step("L2's partitions, ways and dirty ways", [this] { measure_l2(); });
+    if (!lines.empty()) step("local memory in L2", [&] { measure_local_memory(lines); });
     step("pipes", [this] { measure_rates(); });
     step("launches", [this] { measure_launches(limits_of_cta()); });
     if (is_hopper_) {
@@ -80,8 +84,9 @@ class Calibrator {
       step("code", [this] { measure_code(); });
     } else {
       result_.missing.emplace_back(
-          "wgmma, gpc_sides, l2_shares, code_cache_bytes, code_bytes_per_clock: these micro-benchmarks are for compute "
-          "capability 9.0");
+          "wgmma, gpc_sides, l2_shares, local_memory_sets, code_cache_bytes, code_bytes_per_clock: these "
+          "micro-benchmarks "
+          "are for compute capability 9.0");
     }
     return std::move(result_);
   }
@@ -294,6 +299,35 @@ class Calibrator {
       result_.device.l2_shares.insert(result_.device.l2_shares.end(), shares.begin(), shares.end());
     result_.device.origins.push_back(
         {"l2_shares", "measured by attest calibrate: all SMs store 128 KiB of local memory each, again and again"});
+  }
+
+  /// Of frames of so many words, how many lines each of some sets has.
+  using LocalLines = std::map<int, std::vector<int>>;
+  static LocalLines count_local_lines() {
+    constexpr int sets = 400;
+    const std::vector<int> words{60, 131, 150};
+    LocalLines lines;
+    hardware::LocalCensus census;
+    for (int set = 0; set < sets; ++set) {
+      const std::vector<int> of_set = census.next_set(words);
+      for (std::size_t i = 0; i < words.size(); ++i) lines[words[i]].push_back(of_set[i]);
+    }
+    return lines;
+  }
+
+  void measure_local_memory(const LocalLines& lines) {
+    std::map<int, FrameSpread> counted;
+    std::string text;
+    for (const auto& [words, of_sets] : lines) {
+      counted[words] = frame_spread(of_sets);
+      text += fmt::format(", {:.2f} of {} words", counted[words].variance_over_mean, words);
+    }
+    const DeviceSpec& known = result_.device;
+    const DeviceSpec device = calibrated_device(
+        "this-gpu", known.name, known, nearest_device(known.compute_capability, known.num_sms, known.dram_bytes));
+    measured(&DeviceSpec::local_memory_sets, local_memory_sets_of(counted, device),
+             fmt::format("variance over mean of the lines of frames that {} sets have{}", lines.begin()->second.size(),
+                         text));
   }
 
   void measure_launches(int smem_bytes_per_cta) {

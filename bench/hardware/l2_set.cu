@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "l2_set_finder.cuh"
+#include "attest/hardware/l2_set_finder.cuh"
 
 namespace attest::hardware {
 namespace {

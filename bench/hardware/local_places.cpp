@@ -4,6 +4,8 @@
 //     local_places [BYTES]         with cudaLimitStackSize set to so many first
 //     local_places sets            frames that are stored once and loaded in each turn, beside a range that fills all
 //                                  sets evenly: sets that have more of the frames' lines than it leaves ways for miss
+//     local_places bursts          frames whose words go one by one, near each other or apart in time, loaded or not
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -104,11 +106,36 @@ void measure_sets() {
     }
 }
 
+void measure_bursts() {
+  const hardware::DeviceArray<std::uint8_t> buffer(kBytes);
+  CounterReader reader({"dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sectors_srcunit_tex_op_read.sum",
+                        "sm__cycles_elapsed.max"});
+  std::printf("words,loads,behind,in_turn,pause,read_mb,write_mb,l2_reads,cycles\n");
+  for (const int words : {120, 131, 150})
+    for (const int pause : {0, 20, 100})
+      for (const bool in_turn : {false, true})
+        for (const int tenths : {-1, 0, 4, 7})  // no loads, after all, or so far behind
+          for (int run = 0; run < kRuns; ++run) {
+            const Respill r{.words = words,
+                            .turns = kTurns,
+                            .loads = tenths >= 0,
+                            .behind = std::max(tenths, 0) * words / 10,
+                            .apart = pause,
+                            .in_turn = in_turn};
+            Stored work(r, buffer.data());
+            const auto counted = reader.read(work, false).at(0).values;
+            std::printf("%d,%d,%d,%d,%d,%.3f,%.3f,%.0f,%.0f\n", words, r.loads ? 1 : 0, r.behind, in_turn ? 1 : 0,
+                        pause, counted.at("dram__bytes_read.sum") / 1e6, counted.at("dram__bytes_write.sum") / 1e6,
+                        counted.at("lts__t_sectors_srcunit_tex_op_read.sum"), counted.at("sm__cycles_elapsed.max"));
+          }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   const char* const stack_limit = argc > 1 ? argv[1] : "";
   if (std::string_view(stack_limit) == "sets") return measure_sets(), 0;
+  if (std::string_view(stack_limit) == "bursts") return measure_bursts(), 0;
   if (argc > 1) check(cudaDeviceSetLimit(cudaLimitStackSize, std::strtoul(stack_limit, nullptr, 10)));
   measure(stack_limit);
   return 0;

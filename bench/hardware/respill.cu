@@ -57,7 +57,14 @@ struct Global {
   __device__ int load(int word) const { return __ldcg(first + word * 32); }
 };
 
-template <class Words>
+__device__ void let_pass(int cycles) {
+  if (cycles <= 0) return;
+  const long long began = clock64();
+  while (clock64() - began < cycles) continue;
+}
+
+/// Where words go one by one, a branch before each keeps them from being put together.
+template <bool apart, class Words>
 __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, unsigned* arrived, const Words& words) {
   int sum = 0;
   unsigned generation = 0;
@@ -67,16 +74,23 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, unsigned* 
     if (r.in_turn) grid_barrier(arrived, generation, gridDim.x);
     if (r.behind > 0) {
       for (int w = 0; w < r.words + r.behind; ++w) {
+        if constexpr (apart) let_pass(r.apart);
         if (w < r.words) words.store(w, sum + w);
         if (w >= r.behind) sum += words.load(w - r.behind);
       }
     } else {
       if (turn == 0 || !r.store_once)
 #pragma unroll 8
-        for (int w = 0; w < r.words; ++w) words.store(w, sum + w);
+        for (int w = 0; w < r.words; ++w) {
+          if constexpr (apart) let_pass(r.apart);
+          words.store(w, sum + w);
+        }
       if (r.loads)
 #pragma unroll 8
-        for (int w = 0; w < r.words; ++w) sum += words.load(w);
+        for (int w = 0; w < r.words; ++w) {
+          if constexpr (apart) let_pass(r.apart);
+          sum += words.load(w);
+        }
     }
     __syncthreads();  // the warps of a CTA stay in one tile
     if (r.in_turn) grid_barrier(arrived, generation, gridDim.x);
@@ -85,12 +99,12 @@ __device__ int turns_of(const Respill& r, const std::uint8_t* buffer, unsigned* 
   return sum;
 }
 
-template <int frame>
+template <int frame, bool apart>
 __global__ void __launch_bounds__(kThreads, 2)
     probe_respill_local(Respill r, const std::uint8_t* buffer, std::uint8_t*, unsigned* arrived, int* sink) {
   std::uint32_t array[frame];
   const Local words{static_cast<std::uint32_t>(__cvta_generic_to_local(array))};
-  const int sum = turns_of(r, buffer, arrived, words);
+  const int sum = turns_of<apart>(r, buffer, arrived, words);
   if (sum == 0x7fffffff) *sink = sum;
 }
 
@@ -100,7 +114,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Global words{
       reinterpret_cast<int*>(spilled + cta % kSms * r.sm_stride + (cta / kSms * kWarps + thread / 32) * r.warp_stride) +
       thread % 32};
-  const int sum = turns_of(r, buffer, arrived, words);
+  const int sum = turns_of<false>(r, buffer, arrived, words);
   if (sum == 0x7fffffff) *sink = sum;
 }
 
@@ -136,9 +150,9 @@ Kernel of_registers(int values) {
 Kernel kernel_of(const Respill& r) {
   switch (r.store) {
     case Store::local:
-      return probe_respill_local<160>;
+      return r.apart < 0 ? probe_respill_local<160, false> : probe_respill_local<160, true>;
     case Store::local_256:
-      return probe_respill_local<256>;
+      return probe_respill_local<256, false>;
     case Store::global:
       return probe_respill_global;
     case Store::registers:

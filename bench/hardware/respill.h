@@ -25,6 +25,7 @@ struct Respill {
   int behind = 0;                 ///< a word is loaded when so many more have been stored; 0: after all of a turn's
   std::int64_t shared_bytes = 0;  ///< in 8 heads, each read by CTAs that follow each other
   std::int64_t even_bytes = 0;    ///< at the buffer's beginning, that each 22 CTAs read in each turn before the words
+  int apart = -1;                 ///< of `local`, if not negative: a word at a time, so many cycles before each
   bool in_turn = false;           ///< no CTA comes to its words before all have read that, and none reads on before
   /// Where global words lie: CTAs of 132 SMs, of their 8 warps.
   std::int64_t sm_stride = 0, warp_stride = 0;

@@ -236,8 +236,8 @@ TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   EXPECT_NEAR(each_tile.dram_write_bytes, none.dram_write_bytes, 0.25 * once);
   EXPECT_NEAR(both.dram_write_bytes - each_tile.dram_write_bytes, once, 0.3 * once);
   EXPECT_NEAR(written(14, 14, {{14, 14}}).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
-  // words that a frame has no room for are stored where others were
-  EXPECT_NEAR(written(14, 42, {{28, 14}}).dram_write_bytes, both.dram_write_bytes, 0.02 * once);
+  // words that a frame has no room for are stored where others were; a frame of another size lies elsewhere
+  EXPECT_NEAR(written(14, 42, {{28, 14}}).dram_write_bytes, both.dram_write_bytes, 0.05 * once);
   const TileWalk two_places = written(200, 0), one_place = written(200, 0, {{100, 100}}), half = written(100, 0);
   EXPECT_GT(two_places.dram_write_bytes, 4 * half.dram_write_bytes);
   EXPECT_LT(one_place.dram_write_bytes, 1.3 * half.dram_write_bytes);

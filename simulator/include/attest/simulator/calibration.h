@@ -1,5 +1,6 @@
 // A device file for a GPU of which some fields were measured.
 #pragma once
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
@@ -41,5 +42,19 @@ std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t p
 /// Ways that stay dirty where `part` of L2 does after it was written once over: a set with one more is cleaned by its
 /// next access, so it is the whole number below; all ways where no more than one is missing.
 std::int64_t l2_dirty_ways_of(double part, std::int64_t ways);
+
+/// Of the sets of a partition, how many lines each has of frames of local memory of eight warps an SM, with copies of
+/// what lives on the other side, 16 at most: the mean, and the variance over it.
+struct FrameSpread {
+  double mean = 0, variance_over_mean = 0;
+};
+FrameSpread frame_spread(const std::vector<int>& lines);
+/// What the model has of frames of so many words of a thread.
+FrameSpread frame_spread(int words, const DeviceSpec& device);
+
+/// DeviceSpec::local_memory_sets whose frames of so many words are spread as counted, by words. `device` has SMs and an
+/// L2. Throws EnvironmentError with what was seen where no value has that many lines a set within a tenth, or a spread
+/// within 0.3.
+double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const DeviceSpec& device);
 
 }  // namespace attest

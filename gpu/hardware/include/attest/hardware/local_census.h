@@ -1,0 +1,28 @@
+// How many lines of local memory, or their copies, lie in a set of L2.
+#pragma once
+#include <memory>
+#include <vector>
+
+namespace attest::hardware {
+
+/// Finds sets of the L2 partition of SM 0, one after the other, some 70 ms each. Of compute capability 9.0; throws
+/// std::runtime_error with CUDA's words where a call of it fails, and where no set is found.
+class LocalCensus {
+ public:
+  static constexpr int kMostWords = 160;
+
+  LocalCensus();
+  LocalCensus(LocalCensus&&) noexcept;
+  ~LocalCensus();
+
+  /// Of a further set: 16 lines of it are read; then all warps of two CTAs of four an SM store so many words of their
+  /// local memory, 0 to kMostWords; and the lines are read again, the last first. As many are gone as lines of frames,
+  /// or copies of them, have come into the set, 16 at most. One number for each of `words`.
+  std::vector<int> next_set(const std::vector<int>& words);
+
+ private:
+  struct Gpu;
+  std::unique_ptr<Gpu> gpu_;
+};
+
+}  // namespace attest::hardware

@@ -1,0 +1,30 @@
+#include "walk_options.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "attest/problem/error.h"
+
+namespace attest {
+
+void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, const DeviceSpec& device) {
+  if (!options.paces.empty() && static_cast<std::int64_t>(options.paces.size()) != device.num_sms)
+    throw InvalidInput("paces", std::to_string(options.paces.size()),
+                       fmt::format("must be none, or num_sms = {} of them", device.num_sms));
+  const int words = options.frame ? options.frame->words : plan.spill_words_per_key_tile + plan.spill_words_per_cta;
+  if (options.frame && options.frame->of_tile < 1 && plan.spill_words_per_key_tile > 0)
+    throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
+                       "must be at least 1 where a tile stores");
+  double before = 0;
+  for (const SpillUse& use : options.spill_uses) {
+    if (!(use.at >= before && use.at < 1))
+      throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
+                         fmt::format("must be in [{:g}, 1), not before the use before it", before));
+    if (use.word < 0 || use.word >= words)
+      throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
+    before = use.at;
+  }
+}
+
+}  // namespace attest

@@ -27,7 +27,21 @@ Json call_json(const Comparison& comparison) {
           {"measured", measured}};
 }
 
-std::string headline(const std::vector<Comparison>& comparisons) {
+std::string headline_of_call(const Comparison& comparison) {
+  const auto words = [&](std::string_view figure, std::string_view name) {
+    for (const ComparedFigure& f : comparison.figures) {
+      if (f.name != figure || !f.ratio()) continue;
+      const double off = 100 * (*f.ratio() - 1);
+      return std::abs(off) < 0.05
+                 ? fmt::format("{} as predicted. ", name)
+                 : fmt::format("{} predicted {:.1f}% too {}. ", name, std::abs(off), off > 0 ? "high" : "low");
+    }
+    return std::string();
+  };
+  return words("dram_read_bytes", "DRAM reads") + words("sm_read_bytes", "SM reads") + words("cycles", "Cycles");
+}
+
+std::string headline_of_calls(const std::vector<Comparison>& comparisons) {
   const auto words = [&](std::string_view figure, std::string_view name, double within) {
     int calls = 0, near = 0;
     for (const Comparison& comparison : comparisons)
@@ -38,8 +52,7 @@ std::string headline(const std::vector<Comparison>& comparisons) {
       }
     return calls == 0 ? std::string() : fmt::format("{} within {:.0f}% in {} of {}. ", name, 100 * within, near, calls);
   };
-  const std::string text = words("dram_read_bytes", "DRAM reads", 0.02) + words("cycles", "Cycles", 0.1);
-  return text.empty() ? "Counters without a prediction." : text;
+  return words("dram_read_bytes", "DRAM reads", 0.02) + words("cycles", "Cycles", 0.1);
 }
 
 }  // namespace
@@ -51,13 +64,16 @@ std::string html_measure(const std::vector<Comparison>& comparisons, std::string
       figures.push_back(
           {{"name", figure.name}, {"unit", figure.unit}, {"counter", figure.counter}, {"model", figure.model}});
   for (const Comparison& comparison : comparisons) calls.push_back(call_json(comparison));
-  const std::string title =
-      comparisons.size() == 1 ? page_words(comparisons[0].call.c) : fmt::format("{} calls", comparisons.size());
-  return html_page({.title = fmt::format("attest measure: {}", title),
-                    .heading = fmt::format("Predicted and counted: {}", title),
-                    .place = std::string(heading),
-                    .headline = headline(comparisons)},
-                   "measure_sections", {"table", "measure"}, {{"figures", figures}, {"calls", calls}});
+  const bool one = comparisons.size() == 1;
+  const std::string title = one ? page_words(comparisons[0].call.c) : fmt::format("{} calls", comparisons.size()),
+                    headline = one ? headline_of_call(comparisons[0]) : headline_of_calls(comparisons);
+  const PageText text{.title = fmt::format("attest measure: {}", title),
+                      .heading = fmt::format("Predicted and counted: {}", title),
+                      .place = std::string(heading),
+                      .headline = headline.empty() ? "Counters without a prediction." : headline};
+  const Json data{{"figures", figures}, {"calls", calls}};
+  return one ? html_page(text, "measure_call_sections", {"table", "measured", "measure_call"}, data)
+             : html_page(text, "measure_sections", {"table", "measured", "measure"}, data);
 }
 
 }  // namespace attest

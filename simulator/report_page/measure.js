@@ -1,13 +1,7 @@
-// The page of `attest measure --html`.
-const kinds = data.figures, calls = data.calls;
-const shownFigure = { B: bytes, us: time, "%": (x) => x.toFixed(1) + "%", "": count };
+// The page of `attest measure --panel --html`.
 const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i] }))
   .filter((q) => q.predicted !== null && q.measured !== null && q.measured > 0);
-const off = (q) => Math.abs(q.predicted / q.measured - 1);
-const grades = [[0.02, colors.good, "within 2%"], [0.1, colors.fused, "within 10%"], [Infinity, colors.unfused, "further off"]];
-const shadeOf = (q) => grades.find(([limit]) => off(q) <= limit)[1];
 const drawn = kinds.map((kind, i) => ({ kind, i, points: pointsOf(i) })).filter((f) => f.points.length > 0 && f.kind.name !== "kernels");
-const title = (name) => name.replace(/_/g, " ");
 const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${(q.predicted / q.measured).toFixed(3)}`;
 // What is counted a second time under another name says nothing new about a model.
 const repeats = ["l2_write_bytes", "spill_store_instructions", "time_us"];
@@ -95,4 +89,3 @@ function drawCalls() {
 }
 
 [drawMeasureCards, drawWorst, drawErrors, drawDiagonals, drawCalls].forEach((draw) => draw());
-d3.select("footer").text("attest measure \u2013 docs/simulator.md says what supports each model, and what remains unexplained.");

@@ -1,6 +1,8 @@
 // The other pages of `--html` in a browser, and what holds of all: rankings, sweeps, counters, nights.
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "page_view.h"
 #include "run_attest.h"
 
@@ -103,6 +105,34 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
     EXPECT_EQ(sections["calls"]["rows"], 3);
     EXPECT_EQ(page["place"], "NVIDIA H200 <b>");
   }
+}
+
+// Each call of that panel alone: with a plan, of the unfused path, without a prediction.
+TEST_F(Page, DrawsCountersOfOneCall) {
+  const auto page_of = [&](const std::string& kernel) {
+    std::istringstream panel(file(ATTEST_PANEL));
+    std::string text;
+    for (std::string line; std::getline(panel, line);)
+      if (text.empty() || line.starts_with("mechanism,") || line.find("," + kernel + ",") != std::string::npos)
+        text += line + "\n";
+    folder.write(kernel + ".csv", text);
+    make("measure", kernel + ".html", {"--panel", "--from", kernel + ".csv"});
+  };
+  for (const char* kernel : {"sm80", "unfused", "theirs"}) page_of(kernel);
+  int pages = 0;
+  for (const json& page : seen(folder, {"sm80.html", "unfused.html", "theirs.html"})) {
+    SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), pages));
+    expect_whole(page);
+    const json& sections = page["sections"];
+    const bool predicted = pages / 2 < 2;
+    EXPECT_EQ(sections["ratios"]["charts"], predicted ? 1 : 0);
+    if (predicted) {
+      EXPECT_GE(sections["ratios"]["titles"], 3);
+    }
+    EXPECT_GE(sections["figures"]["rows"], 4);
+    ++pages;
+  }
+  EXPECT_EQ(pages, 6);
 }
 
 TEST_F(Page, SaysAtAGlanceWhatIsRedOfANight) {

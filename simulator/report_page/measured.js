@@ -1,0 +1,8 @@
+// What the pages of `attest measure --html` share.
+const kinds = data.figures, calls = data.calls;
+const shownFigure = { B: bytes, us: time, "%": (x) => x.toFixed(1) + "%", "": count };
+const off = (q) => Math.abs(q.predicted / q.measured - 1);
+const grades = [[0.02, colors.good, "within 2%"], [0.1, colors.fused, "within 10%"], [Infinity, colors.unfused, "further off"]];
+const shadeOf = (q) => grades.find(([limit]) => off(q) <= limit)[1];
+const title = (name) => name.replace(/_/g, " ");
+d3.select("footer").text("attest measure \u2013 docs/simulator.md says what supports each model, and what remains unexplained.");

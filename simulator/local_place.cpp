@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <utility>
 
 namespace attest {
@@ -76,7 +75,8 @@ LocalPlaces::LocalPlaces(const LocalFrames& frames, std::int64_t counted,
   for (std::int64_t warp = 0; warp < frames.warps; ++warp)
     for (std::int64_t word = 0; word < counted; ++word) {
       const LocalPlace at = local_place(frames, warp, word, static_cast<int>(followed_.size()), device);
-      ++lines[static_cast<std::size_t>(at.set)][static_cast<std::size_t>(2 * at.home + side(warp))];
+      ++lines[static_cast<std::size_t>(at.set)]
+             [2 * static_cast<std::size_t>(at.home) + static_cast<std::size_t>(side(warp))];
     }
   std::vector<std::size_t> by_lines(followed_.size());
   std::iota(by_lines.begin(), by_lines.end(), 0);
@@ -86,7 +86,8 @@ LocalPlaces::LocalPlaces(const LocalFrames& frames, std::int64_t counted,
   });
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(sampler.sets()));
   std::iota(numbers.begin(), numbers.end(), 0);
-  std::ranges::shuffle(numbers, std::mt19937(1));  // in no order, as what else lies in them has one of its own
+  // in no order, as what else lies in them has one of its own
+  std::ranges::sort(numbers, {}, [](std::int32_t number) { return mix(static_cast<std::uint64_t>(number)); });
   const std::vector<std::size_t> followed = stand_for_all(by_lines, lines, numbers.size());
   for (std::size_t i = 0; i < followed.size(); ++i) followed_[followed[i]] = numbers[i];
 }

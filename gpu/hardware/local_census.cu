@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(32, 1)
 }
 
 __global__ void __launch_bounds__(kThreads, 2) store_words(int words, int* sink) {
-  std::uint32_t array[LocalCensus::kMostWords];
+  std::uint32_t array[LocalCensus::most_words];
   const auto at = static_cast<std::uint32_t>(__cvta_generic_to_local(array));
   for (int w = 0; w < words; ++w) asm volatile("st.local.u32 [%0], %1;" ::"r"(at + 4 * w), "r"(w) : "memory");
   if (words < 0) *sink = 1;
@@ -48,7 +48,6 @@ LocalCensus::LocalCensus() : gpu_(std::make_unique<Gpu>()) {
   check(cudaFuncSetAttribute(read_set, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
   check(cudaFuncSetAttribute(store_words, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemTwoCtasAnSm));
 }
-LocalCensus::LocalCensus(LocalCensus&&) noexcept = default;
 LocalCensus::~LocalCensus() = default;
 
 std::vector<int> LocalCensus::next_set(const std::vector<int>& words) {

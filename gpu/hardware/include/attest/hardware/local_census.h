@@ -9,14 +9,15 @@ namespace attest::hardware {
 /// std::runtime_error with CUDA's words where a call of it fails, and where no set is found.
 class LocalCensus {
  public:
-  static constexpr int kMostWords = 160;
+  static constexpr int most_words = 160;
 
   LocalCensus();
-  LocalCensus(LocalCensus&&) noexcept;
+  LocalCensus(const LocalCensus&) = delete;
+  LocalCensus& operator=(const LocalCensus&) = delete;
   ~LocalCensus();
 
   /// Of a further set: 16 lines of it are read; then all warps of two CTAs of four an SM store so many words of their
-  /// local memory, 0 to kMostWords; and the lines are read again, the last first. As many are gone as lines of frames,
+  /// local memory, 0 to most_words; and the lines are read again, the last first. As many are gone as lines of frames,
   /// or copies of them, have come into the set, 16 at most. One number for each of `words`.
   std::vector<int> next_set(const std::vector<int>& words);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "attest/simulator/comparison.h"
 
@@ -12,13 +13,37 @@ namespace {
 
 struct Agreement {
   int calls = 0;
-  double mean = 0, most = 0;
+  double sum = 0, most = 0;
+  double mean() const { return sum / calls; }
+};
+
+struct Agreements {
+  int calls = 0;  // of one launch
+  std::map<std::string, Agreement> counters;
 };
 
 const MeasuredCall* same_call(const MeasuredCall& call, const std::vector<MeasuredCall>& others) {
   const auto found = std::find_if(others.begin(), others.end(),
                                   [&](const MeasuredCall& o) { return o.kernel == call.kernel && o.c == call.c; });
   return found == others.end() ? nullptr : &*found;
+}
+
+Agreements agreements(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
+  Agreements all;
+  for (const MeasuredCall& call : calls) {
+    const MeasuredCall* const other = same_call(call, others);
+    if (other == nullptr || call.launches.size() != 1 || other->launches.size() != 1) continue;
+    ++all.calls;
+    for (const auto& [name, value] : call.launches[0].counters) {
+      const auto found = other->launches[0].counters.find(name);
+      if (found == other->launches[0].counters.end()) continue;
+      const double larger = std::max(std::abs(value), std::abs(found->second));
+      const double off = larger == 0 ? 0 : std::abs(value - found->second) / larger;
+      Agreement& a = all.counters[name];
+      ++a.calls, a.sum += off, a.most = std::max(a.most, off);
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -29,26 +54,20 @@ bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::ve
 }
 
 std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
-  std::map<std::string, Agreement> counters;
-  int compared = 0;
-  for (const MeasuredCall& call : calls) {
-    const MeasuredCall* const other = same_call(call, others);
-    if (other == nullptr || call.launches.size() != 1 || other->launches.size() != 1) continue;
-    ++compared;
-    for (const auto& [name, value] : call.launches[0].counters) {
-      const auto found = other->launches[0].counters.find(name);
-      if (found == other->launches[0].counters.end()) continue;
-      const double larger = std::max(std::abs(value), std::abs(found->second));
-      const double off = larger == 0 ? 0 : std::abs(value - found->second) / larger;
-      Agreement& a = counters[name];
-      ++a.calls, a.mean += off, a.most = std::max(a.most, off);
-    }
-  }
+  const Agreements all = agreements(calls, others);
   std::string text =
-      fmt::format("two measurements of {} calls of one launch: difference in %, mean and most\n", compared);
-  for (const auto& [name, a] : counters)
-    text += fmt::format("{:<68}{:>8.2f}{:>8.2f}\n", name, 100 * a.mean / a.calls, 100 * a.most);
+      fmt::format("two measurements of {} calls of one launch: difference in %, mean and most\n", all.calls);
+  for (const auto& [name, a] : all.counters)
+    text += fmt::format("{:<68}{:>8.2f}{:>8.2f}\n", name, 100 * a.mean(), 100 * a.most);
   return text;
+}
+
+nlohmann::ordered_json agreement_json(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
+  const Agreements all = agreements(calls, others);
+  nlohmann::ordered_json counters = nlohmann::ordered_json::array();
+  for (const auto& [name, a] : all.counters)
+    counters.push_back({{"counter", name}, {"calls", a.calls}, {"mean", a.mean()}, {"most", a.most}});
+  return {{"calls", all.calls}, {"differences", counters}};
 }
 
 }  // namespace attest

@@ -70,6 +70,7 @@ FrameSpread frame_spread(const std::vector<int>& lines) {
   FrameSpread s;
   const auto sets = static_cast<double>(lines.size());
   for (const int n : lines) s.mean += n / sets;
+  if (s.mean == 0) return s;
   for (const int n : lines) s.variance_over_mean += (n - s.mean) * (n - s.mean) / sets / s.mean;
   return s;
 }

@@ -57,7 +57,7 @@ std::vector<std::size_t> stand_for_all(const std::vector<std::size_t>& order, co
       return squares;
     };
     const auto middle = begin + (end - begin - 1) / 2;
-    sets.push_back(*std::min_element(middle, std::min(middle + 2, end),
+    sets.push_back(*std::min_element(middle, std::ranges::next(middle, 2, end),
                                      [&](std::size_t one, std::size_t other) { return off(one) < off(other); }));
     for (std::size_t kind = 0; kind < owed.size(); ++kind) owed[kind] -= lines[sets.back()][kind];
   }
@@ -81,8 +81,8 @@ LocalPlaces::LocalPlaces(const LocalFrames& frames, std::int64_t counted,
   std::vector<std::size_t> by_lines(followed_.size());
   std::iota(by_lines.begin(), by_lines.end(), 0);
   std::ranges::stable_sort(by_lines, {}, [&](std::size_t set) {
-    const auto& [near, far, from_far, at_far] = lines[set];
-    return std::pair(near + far, from_far + at_far);
+    const auto& [home0_side0, home0_side1, home1_side0, home1_side1] = lines[set];
+    return std::pair(home0_side0 + home0_side1, home1_side0 + home1_side1);
   });
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(sampler.sets()));
   std::iota(numbers.begin(), numbers.end(), 0);

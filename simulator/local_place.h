@@ -28,8 +28,9 @@ LocalPlace local_place(const LocalFrames& frames, std::int64_t warp, std::int64_
                        const DeviceSpec& device);
 
 /// Where frames' lines lie in an L2 of which a sampler follows some sets. Those stand for all: of the sets in the order
-/// of how many lines they have of the first `counted` words, one in so many, chosen so that lines of either home that
-/// warps of either side store are among them as often as among all. `side` is a warp's; `device` must live as long.
+/// of how many lines of home 0, then of home 1, they have of the first `counted` words, one in so many, chosen so that
+/// lines of either home that warps of either side store are among them as often as among all. `side` is a warp's;
+/// `device` must live as long.
 class LocalPlaces {
  public:
   LocalPlaces(const LocalFrames& frames, std::int64_t counted, const std::function<int(std::int64_t warp)>& side,

@@ -33,7 +33,7 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       spill_parts_(parts_of(spill_uses_)),
       sampler_(device, sampling),
       local_places_(
-          {schedule.slots() * warps_of_slot(), local_words()}, frame_.of_tile,
+          {schedule.slots() * warps_of_slot(), local_words()}, frame_.of_tile > 0 ? frame_.of_tile : local_words(),
           [&](std::int64_t warp) { return schedule.side(static_cast<int>(warp / warps_of_slot())); }, sampler_, device),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways)),

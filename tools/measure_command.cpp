@@ -179,12 +179,12 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   std::vector<OutputFile::Staged> files;
   if (csv) files.push_back(csv->stage(to_csv(measured.calls, measured.comments)));
   if (html) files.push_back(html->stage(html_measure(comparisons, heading)));
-  results.finish("measure",
-                 {{"measured", heading},
-                  {"device", device->name},
-                  {"errors", errors_json(comparisons)},
-                  {"calls", comparisons_json(comparisons)}},
-                 text, std::move(files));
+  nlohmann::ordered_json result{{"measured", heading},
+                                {"device", device->name},
+                                {"errors", errors_json(comparisons)},
+                                {"calls", comparisons_json(comparisons)}};
+  if (other) result["against"] = agreement_json(measured.calls, other->calls);
+  results.finish("measure", result, text, std::move(files));
   return exit_pass;
 }
 

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "attest/hardware/l2_set_finder.cuh"
@@ -56,6 +57,7 @@ std::vector<int> LocalCensus::next_set(const std::vector<int>& words) {
   gpu_->lines.upload(of_set);
   std::vector<int> came;
   for (const int n : words) {
+    if (n < 0 || n > most_words) throw std::invalid_argument("local_census: words beyond its frame");
     gpu_->read(false, 3);
     store_words<<<2 * static_cast<unsigned>(gpu_->finder.sms().size()), kThreads, kSmemTwoCtasAnSm>>>(
         n, gpu_->sink.data());

@@ -95,7 +95,7 @@ constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves
 constexpr Beyond beyond[] = {
     {blind, "cudnn", "DRAM read", 1.25, 9.8, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
     {unseen, "fa2", "DRAM read", 1.57, 6.5, of_96},
-    {drawn, "fa2", "DRAM read", 3.6, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
+    {drawn, "fa2", "DRAM read", 3.7, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
     {drawn, "cudnn", "L2 read", 8.1, 26.1, of_192},
     {"h200_fa3_causal.csv", "fa3", "DRAM read", 3.9, 14.0,
      "docs/simulator.md, Open: 8192 keys, 32 heads on 8; chance at 64 on 8"},

@@ -59,10 +59,12 @@ bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::ve
 /// How far two measurements of the same calls are apart, a line a counter; of calls of one launch, since what a second
 /// one finds in the caches is not the same for every profiler.
 std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);
+/// The same as fractions: {"calls": n, "differences": [{"counter", "calls", "mean", "most"}, ...]}.
+nlohmann::ordered_json agreement_json(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);
 nlohmann::ordered_json to_json(const Comparison& comparison);
 
 /// A page: predicted against measured on a diagonal for each figure, the errors of each mechanism, and every call, the
-/// worst first, with the model that each of its figures hangs on. `heading` says where and when.
+/// worst first, with the model that each of its figures hangs on; of one call how far off each figure is, and a table. `heading` says where and when.
 std::string html_measure(const std::vector<Comparison>& comparisons, std::string_view heading);
 
 }  // namespace attest

@@ -16,9 +16,10 @@ class LocalCensus {
   LocalCensus& operator=(const LocalCensus&) = delete;
   ~LocalCensus();
 
-  /// Of a further set: 16 lines of it are read; then all warps of two CTAs of four an SM store so many words of their
-  /// local memory, 0 to most_words; and the lines are read again, the last first. As many are gone as lines of frames,
-  /// or copies of them, have come into the set, 16 at most. One number for each of `words`.
+  /// Of a further set: 16 lines of it are read; then all warps of two CTAs of four warps on each SM store so many words
+  /// of their local memory, 0 to most_words; and the lines are read again, the last first. As many are gone as lines of
+  /// frames, or copies of them, have come into the set, 16 at most. One number for each of `words`. Throws
+  /// std::invalid_argument beyond these.
   std::vector<int> next_set(const std::vector<int>& words);
 
  private:

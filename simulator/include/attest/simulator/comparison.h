@@ -64,7 +64,8 @@ nlohmann::ordered_json agreement_json(const std::vector<MeasuredCall>& calls, co
 nlohmann::ordered_json to_json(const Comparison& comparison);
 
 /// A page: predicted against measured on a diagonal for each figure, the errors of each mechanism, and every call, the
-/// worst first, with the model that each of its figures hangs on; of one call how far off each figure is, and a table. `heading` says where and when.
+/// worst first, with the model that each of its figures hangs on; of one call how far off each figure is, and a table.
+/// `heading` says where and when.
 std::string html_measure(const std::vector<Comparison>& comparisons, std::string_view heading);
 
 }  // namespace attest

@@ -91,9 +91,11 @@ FrameSpread frame_spread(int words, const DeviceSpec& device) {
 }
 
 double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const DeviceSpec& device) {
-  constexpr int steps_of_one = 50;
-  double best = 0, least = 0, farthest = 0, fewer = 0;
-  for (int step = steps_of_one / 2; step < 2 * steps_of_one; ++step) {
+  constexpr int steps_of_one = 50, coarse = 5;  // the best of the coarse steps, then of those beside it
+  constexpr int first = steps_of_one / 2, last = 2 * steps_of_one;
+  int best = 0;
+  double least = 0, farthest = 0, fewer = 0;
+  const auto consider = [&](int step) {
     DeviceSpec tried = device;
     tried.local_memory_sets = static_cast<double>(step) / steps_of_one;
     double squares = 0, most = 0, mean = 1;
@@ -103,14 +105,19 @@ double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const Dev
       squares += off * off, most = std::max(most, std::abs(off));
       if (std::abs(spread.mean / predicted.mean - 1) > std::abs(mean - 1)) mean = spread.mean / predicted.mean;
     }
-    if (best == 0 || squares < least) best = tried.local_memory_sets, least = squares, farthest = most, fewer = mean;
-  }
-  if (counted.empty() || !(std::abs(fewer - 1) < 0.1 && farthest < 0.3))
-    throw EnvironmentError(
-        fmt::format("local_memory_sets: with {:.2f} sets have {:.2f} times as many lines of frames as they should, "
-                    "spread {:.2f} off",
-                    best, fewer, farthest));
-  return best;
+    if (best == 0 || squares < least) best = step, least = squares, farthest = most, fewer = mean;
+  };
+  for (int step = first; step <= last; step += coarse) consider(step);
+  const int around = best;
+  for (int step = std::max(first, around - coarse + 1); step < std::min(last + 1, around + coarse); ++step)
+    if (step != around) consider(step);
+  const double sets = static_cast<double>(best) / steps_of_one;
+  if (counted.empty() || !(std::abs(fewer - 1) < 0.1 && farthest < 0.3) || best == first || best == last)
+    throw EnvironmentError(fmt::format(
+        "local_memory_sets: with {:.2f} sets have {:.2f} times as many lines of frames as they should, "
+        "spread {:.2f} off, and with others of {:.1f} to {:.1f} it is no better",
+        sets, fewer, farthest, static_cast<double>(first) / steps_of_one, static_cast<double>(last) / steps_of_one));
+  return sets;
 }
 
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,
@@ -138,8 +145,7 @@ DeviceSpec calibrated_device(std::string_view name, std::string_view description
       device.gpc_sides[gpc] = device.l2_partitions == 2 ? static_cast<double>(gpc % 2) : 0;
     sides = {sides.field, fmt::format("made to fit l2_partitions = {}: {}", device.l2_partitions, sides.text), true};
   }
-  const std::int64_t sets = device.l2_bytes / (device.l2_partitions * device.l2_ways * 128);
-  while (sets % device.l2_slices_per_partition != 0) --device.l2_slices_per_partition;
+  while (LineSampler::all_sets(device) % device.l2_slices_per_partition != 0) --device.l2_slices_per_partition;
   return device_from_json_text(to_json(device).dump(), std::string(name) + ".json");
 }
 

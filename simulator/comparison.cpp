@@ -131,7 +131,9 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
-  if (call.via == "ncu") device.local_memory_sets = local_memory_sets_through_ncu;
+  if (call.via == "ncu")
+    device = device_with(device, device_field_name(&DeviceSpec::local_memory_sets), local_memory_sets_through_ncu,
+                         "the stack limit of 2 KiB that Nsight Compute sets");
   std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {

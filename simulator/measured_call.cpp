@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::string_view cycles = "sm__cycles_elapsed.max", nanoseconds = "gpu__time_duration.sum";
 constexpr std::string_view must_be_printable = "must be UTF-8 without control characters";
-constexpr std::size_t words = 5;  // mechanism, kernel, case, launch, function
+constexpr std::string_view first_columns = "mechanism,kernel,case,launch,function";
+constexpr std::size_t words = 5;  // of them
 
 constexpr double most_counted = 1.8e19;  // by 64 bits, short of 2^64 - 1, which is an unsigned -1 and rounds to 2^64
 
@@ -121,7 +122,7 @@ std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std
       for (const auto& [name, value] : launch.counters) names.insert(name);
   std::string csv;
   for (const std::string& comment : comments) csv += "# " + comment + "\n";
-  csv += "mechanism,kernel,case,launch,function";
+  csv += first_columns;
   for (const std::string& name : names) csv += "," + name;
   csv += "\n";
   for (const MeasuredCall& call : calls)
@@ -165,7 +166,8 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (line.empty()) return;
     const std::vector<std::string> cells = csv_cells(line);
     if (names.empty()) {
-      if (!line.starts_with("mechanism,kernel,case,launch,function,")) refuse(line.substr(0, 40), "is no header");
+      if (!line.starts_with(std::string(first_columns) + ","))
+        refuse(shortened(line, 40), fmt::format("is no header, which begins with {}", first_columns));
       for (auto name = cells.begin(); name != cells.end(); ++name) {
         if (!is_printable(*name)) throw InvalidInput(file, fmt::format("line {}: a column", at), must_be_printable);
         if (std::find(cells.begin(), name, *name) != name) refuse(*name, "is a column already");
@@ -182,6 +184,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (*launch == 0) {
       refuse_unfinished();
       MeasuredCall& call = result.calls.emplace_back();
+      result.lines.push_back(at);
       call.mechanism = cells[0], call.kernel = cells[1], call.via = via_of(result.comments);
       try {
         call.c = case_from_json_text(cells[2]);

@@ -16,6 +16,9 @@ void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, 
   if (options.frame && options.frame->of_tile < 1 && plan.spill_words_per_key_tile > 0)
     throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
                        "must be at least 1 where a tile stores");
+  if (options.frame && options.frame->of_tile > words)
+    throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
+                       fmt::format("must not exceed the frame's words, {}", words));
   double before = 0;
   for (const SpillUse& use : options.spill_uses) {
     if (!(use.at >= before && use.at < 1))

@@ -6,24 +6,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <map>
-#include <numeric>
 #include <type_traits>
 
-#include "attest/counters/counter_reader.h"
 #include "attest/gpu/cuda_error.h"
 #include "attest/gpu/device.h"
 #include "attest/hardware/contention.h"
-#include "attest/hardware/l2.h"
-#include "attest/hardware/l2_shares.h"
 #include "attest/hardware/launches.h"
-#include "attest/hardware/local_census.h"
 #include "attest/hardware/memory.h"
 #include "attest/hardware/pipes.h"
 #include "attest/hardware/placement.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/calibration.h"
+#include "calibrating_l2.h"
+#include "counted_launches.h"
 
 namespace attest::tools {
 namespace {
@@ -40,33 +36,10 @@ double median(std::vector<double> all) {
   return all[all.size() / 2];
 }
 
-/// Launches that a profiler counts, which begins with what they leave.
-class Launches : public CountedWork {
- public:
-  using Launch = std::function<void(cudaStream_t)>;
-  explicit Launches(std::vector<Launch> launches) : launches_(std::move(launches)) {}
-  void launch() override {
-    for (const Launch& l : launches_) l(stream_.get());
-  }
-  void wait() override { cuda_check(cudaStreamSynchronize(stream_.get()), "a launch that is counted"); }
-  void empty_l2() override { wait(); }
-
-  /// A counter of each.
-  std::vector<double> count(const char* counter) {
-    std::vector<double> values;
-    for (const LaunchCounters& l : CounterReader({counter}).read(*this, true)) values.push_back(l.values.at(counter));
-    return values;
-  }
-
- private:
-  std::vector<Launch> launches_;
-  Stream stream_;
-};
-
 class Calibrator {
  public:
   Calibration run() {
-    const DeviceLimits limits = open_device();
+    const DeviceLimits limits = open_device("take a device of `attest devices`");
     result_.device.name = limits.name;
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
@@ -114,6 +87,10 @@ class Calibrator {
   template <class T>
   void measured(T DeviceSpec::*member, double value, const std::string& how) {
     know(member, value, "measured by attest calibrate: " + how);
+  }
+  template <class T>
+  void measured(T DeviceSpec::*member, const Measured& m) {
+    measured(member, m.value, m.how);
   }
   template <class T>
   void asked(T DeviceSpec::*member, double value, const char* what) {
@@ -167,50 +144,11 @@ class Calibrator {
     measured(&DeviceSpec::dram_read_efficiency, read / peak, "all SMs read 2 GiB");
   }
 
-  /// What a walk that begins again finds, by what DRAM reads; and what of a write is not yet in DRAM.
   void measure_l2() {
-    using hardware::L2Buffer;
-    constexpr int shortest = 4, parts = 16;
-    const std::int64_t l2_bytes = result_.device.l2_bytes, part = l2_bytes / parts;
-    const L2Buffer buffer(8 * l2_bytes);
-    const auto walks_over = [&](L2Buffer::Pages pages) {
-      std::vector<Launches::Launch> launches;
-      for (int n = shortest; n < parts; ++n)
-        launches.insert(launches.end(), 2,
-                        [&buffer, pages, bytes = n * part](cudaStream_t s) { buffer.read(bytes, pages, s); });
-      const std::vector<double> read = Launches(launches).count("dram__bytes_read.sum");
-      std::vector<CyclicWalk> walks;
-      for (std::size_t second = 1; second < read.size(); second += 2) {
-        const auto n = shortest + static_cast<std::int64_t>(second / 2);
-        walks.push_back({static_cast<double>(n) / parts, read[second] / static_cast<double>(n * part)});
-      }
-      return walks;
-    };
-    const auto shown = [](const std::vector<CyclicWalk>& walks) {
-      std::string text;
-      for (const CyclicWalk& walk : walks) text += fmt::format(" {:.3f}", walk.missed);
-      return text;
-    };
-    const std::vector<CyclicWalk> contiguous = walks_over(L2Buffer::Pages::contiguous);
-    const std::int64_t partitions = l2_partitions_of(contiguous);
-    std::vector<CyclicWalk> scattered = walks_over(L2Buffer::Pages::scattered);
-    std::erase_if(scattered, [&](const CyclicWalk& w) { return w.filled * static_cast<double>(partitions) >= 1; });
-    const std::int64_t ways = l2_ways_of(scattered, partitions);
-    const std::vector<double> written =
-        Launches({[&](cudaStream_t stream) { buffer.read_once(2 * l2_bytes, 3 * l2_bytes, stream); },
-                  [&](cudaStream_t stream) { buffer.write_once(0, l2_bytes, stream); },
-                  [&](cudaStream_t stream) { buffer.read_once(5 * l2_bytes, 3 * l2_bytes, stream); }})
-            .count("dram__bytes_write.sum");
-    // what was not written by the second launch, and what was by the third: others' dirty lines make the first too
-    // small and the second too large
-    const double dirty = (static_cast<double>(l2_bytes) - written.at(1) + written.at(2)) / 2;
-    measured(&DeviceSpec::l2_partitions, static_cast<double>(partitions),
-             "of 4 to 15 sixteenths of L2 that all SMs read again DRAM reads" + shown(contiguous));
-    measured(&DeviceSpec::l2_ways, static_cast<double>(ways),
-             "the same of pages of 4 KiB here and there, as far as they fit:" + shown(scattered));
-    measured(&DeviceSpec::l2_dirty_ways,
-             static_cast<double>(l2_dirty_ways_of(dirty / static_cast<double>(l2_bytes), ways)),
-             fmt::format("of as much as L2 holds {:.1f} MiB are written later", dirty / (1 << 20)));
+    const L2Ways found = measure_l2_ways(result_.device.l2_bytes);
+    measured(&DeviceSpec::l2_partitions, found.partitions);
+    measured(&DeviceSpec::l2_ways, found.ways);
+    measured(&DeviceSpec::l2_dirty_ways, found.dirty_ways);
   }
 
   void measure_code() {
@@ -288,56 +226,26 @@ class Calibrator {
   }
 
   void measure_shares() {
-    const std::vector<hardware::SmPlace> sms = hardware::locate_sms();
-    const std::vector<double> a_clock =
-        hardware::l2_shares(hardware::L2Request::local_store, std::vector<bool>(sms.size(), true));
-    const double mean = std::accumulate(a_clock.begin(), a_clock.end(), 0.0) / static_cast<double>(sms.size());
-    std::map<int, std::vector<double>> of_gpc;
-    for (std::size_t sm = 0; sm < sms.size(); ++sm)
-      of_gpc[sms[sm].gpc].push_back(std::round(1e3 * a_clock[sm] / mean) / 1e3);
-    for (const auto& [gpc, shares] : of_gpc)
-      result_.device.l2_shares.insert(result_.device.l2_shares.end(), shares.begin(), shares.end());
+    result_.device.l2_shares = l2_shares_of_sms();
     result_.device.origins.push_back(
         {"l2_shares", "measured by attest calibrate: all SMs store 128 KiB of local memory each, again and again"});
   }
 
-  /// Of frames of so many words, how many lines each of some sets has.
-  using LocalLines = std::map<int, std::vector<int>>;
-  static LocalLines count_local_lines() {
-    constexpr int sets = 400;
-    const std::vector<int> words{60, 131, 150};
-    LocalLines lines;
-    hardware::LocalCensus census;
-    for (int set = 0; set < sets; ++set) {
-      const std::vector<int> of_set = census.next_set(words);
-      for (std::size_t i = 0; i < words.size(); ++i) lines[words[i]].push_back(of_set[i]);
-    }
-    return lines;
-  }
-
   void measure_local_memory(const LocalLines& lines) {
-    std::map<int, FrameSpread> counted;
-    std::string text;
-    for (const auto& [words, of_sets] : lines) {
-      counted[words] = frame_spread(of_sets);
-      text += fmt::format(", {:.2f} of {} words", counted[words].variance_over_mean, words);
-    }
     const DeviceSpec& known = result_.device;
     const DeviceSpec device = calibrated_device(
         "this-gpu", known.name, known, nearest_device(known.compute_capability, known.num_sms, known.dram_bytes));
-    measured(&DeviceSpec::local_memory_sets, local_memory_sets_of(counted, device),
-             fmt::format("variance over mean of the lines of frames that {} sets have{}", lines.begin()->second.size(),
-                         text));
+    measured(&DeviceSpec::local_memory_sets, local_memory_sets_of(lines, device));
   }
 
   void measure_launches(int smem_bytes_per_cta) {
     measured(&DeviceSpec::launch_overhead_seconds, hardware::seconds_between_launches(),
              "from a kernel's end to the next one's start");
     const std::vector<hardware::WaitingLaunch> launches = hardware::waiting_launches(smem_bytes_per_cta, is_hopper_);
-    std::vector<Launches::Launch> work;
+    std::vector<CountedLaunches::Launch> work;
     for (const hardware::WaitingLaunch& l : launches)
       work.emplace_back([&l](cudaStream_t stream) { hardware::launch(l, stream); });
-    const std::vector<double> counted = Launches(work).count("sm__cycles_elapsed.max");
+    const std::vector<double> counted = CountedLaunches(work).count("sm__cycles_elapsed.max");
     const auto cycles_of = [&](std::size_t i) { return counted.at(i); };
     const auto ctas_of_wave = [&](std::size_t i) {
       return static_cast<double>(launches[i].ctas_an_sm * result_.device.num_sms);

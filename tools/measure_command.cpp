@@ -172,7 +172,12 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     measure(measured.calls, how, true);
   }
   std::vector<Comparison> comparisons;
-  for (const MeasuredCall& call : measured.calls) comparisons.push_back(compare(call, *device, nullptr, warm));
+  for (std::size_t i = 0; i < measured.calls.size(); ++i) try {
+      comparisons.push_back(compare(measured.calls[i], *device, nullptr, warm));
+    } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
+      if (measured.lines.empty()) throw;
+      throw InvalidInput(*flags.text("--from"), fmt::format("line {}:", measured.lines[i]), error.what());
+    }
   std::string text = to_table(comparisons);
   if (other) text += "\n" + agreement_table(measured.calls, other->calls);
   const std::string heading = measured.comments.empty() ? "" : measured.comments.front();

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <random>
 #include <vector>
 
 #include "attest/hardware/device.h"
@@ -17,8 +18,9 @@ int main(int argc, char** argv) try {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 40;
   if (!(seconds > 0)) return std::fprintf(stderr, "local_census: seconds: %s must be above 0\n", argv[1]), 2;
   if (argc > 2) check(cudaDeviceSetLimit(cudaLimitStackSize, std::strtoul(argv[2], nullptr, 10)));
-  LocalCensus census;
-  const std::vector<int> words{0, 60, 131, 150};
+  LocalCensus census(std::random_device{}());
+  std::vector<int> words{0};
+  words.insert(words.end(), LocalCensus::told_apart.begin(), LocalCensus::told_apart.end());
   std::printf("set,words,lines\n");
   const auto began = std::chrono::steady_clock::now();
   for (int set = 0; std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() < seconds; ++set) {

@@ -15,10 +15,10 @@ constexpr int oldest_compute_capability = 80;
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-std::string why_no_device(cudaError_t status) {
+std::string why_no_device(cudaError_t status, std::string_view otherwise) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
-    return "no NVIDIA driver is loaded here; run on a machine with a GPU, or take --kernel cpu and --truth cpu";
+    return fmt::format("no NVIDIA driver is loaded here; run on a machine with a GPU, or {}", otherwise);
   cudaRuntimeGetVersion(&runtime);
   switch (status) {
     case cudaErrorInsufficientDriver:
@@ -26,21 +26,21 @@ std::string why_no_device(cudaError_t status) {
                          version_text(driver), version_text(runtime));
     case cudaErrorNoDevice:
     case cudaSuccess:
-      return "no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or take --kernel cpu and --truth cpu";
+      return fmt::format("no GPU is visible; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or {}", otherwise);
     default:
-      return fmt::format("the GPU cannot be opened ({}: {}); look at nvidia-smi, or take --kernel cpu and --truth cpu",
-                         cudaGetErrorName(status), cudaGetErrorString(status));
+      return fmt::format("the GPU cannot be opened ({}: {}); look at nvidia-smi, or {}", cudaGetErrorName(status),
+                         cudaGetErrorString(status), otherwise);
   }
 }
 
 }  // namespace
 
-DeviceLimits open_device() {
+DeviceLimits open_device(std::string_view otherwise) {
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     cudaGetLastError();
-    throw EnvironmentError(why_no_device(status));
+    throw EnvironmentError(why_no_device(status, otherwise));
   }
   int device = 0;
   cudaDeviceProp properties{};
@@ -49,7 +49,7 @@ DeviceLimits open_device() {
   if (status == cudaSuccess) status = cudaFree(nullptr);  // makes the context
   if (status != cudaSuccess) {
     cudaGetLastError();
-    throw EnvironmentError(why_no_device(status));
+    throw EnvironmentError(why_no_device(status, otherwise));
   }
   DeviceLimits limits;
   limits.name = properties.name;

@@ -33,6 +33,7 @@ __global__ void __launch_bounds__(kThreads, 2) store_words(int words, int* sink)
 }  // namespace
 
 struct LocalCensus::Gpu {
+  explicit Gpu(std::uint32_t seed) : finder(seed) {}
   L2SetFinder finder;
   DeviceArray<std::uint32_t> lines{kWays};
   DeviceArray<int> sink{1};
@@ -45,7 +46,7 @@ struct LocalCensus::Gpu {
   }
 };
 
-LocalCensus::LocalCensus() : gpu_(std::make_unique<Gpu>()) {
+LocalCensus::LocalCensus(std::uint32_t seed) : gpu_(std::make_unique<Gpu>(seed)) {
   check(cudaFuncSetAttribute(read_set, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
   check(cudaFuncSetAttribute(store_words, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemTwoCtasAnSm));
 }

@@ -31,5 +31,15 @@ TEST(BadInput, APanelAgainstOneOfOtherCalls) {
   EXPECT_EQ(ran.err, "attest: against: 'other.csv' has no call of these\n");
 }
 
+TEST(BadInput, APanelWithACallThatItsKernelDoesNotTake) {
+  const Folder folder;
+  folder.write("panel.csv",
+               "# NVIDIA H200\nmechanism,kernel,case,launch,function,a.sum\nm,sm80,{},0,f,1\n"
+               "m,sm80-spill,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n");
+  const Ran ran = run_attest({"measure", "--panel", "--from", "panel.csv"}, folder);
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err.find("attest: panel.csv: line 4: dtype: 'fp32' is "), 0u) << ran.err;
+}
+
 }  // namespace
 }  // namespace attest::tools

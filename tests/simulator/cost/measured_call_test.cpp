@@ -100,7 +100,8 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   const std::string head = "mechanism,kernel,case,launch,function,a__b.sum\n";
   const std::string row = R"(m,sm80,"{""schema"": ""attest/case/1""}",0,f,1)";
   EXPECT_EQ(message_of(head + row + "\n"), "");
-  EXPECT_EQ(message_of("hello\n"), "panel.csv: line 1: 'hello' is no header");
+  EXPECT_EQ(message_of("hello\n"),
+            "panel.csv: line 1: 'hello' is no header, which begins with mechanism,kernel,case,launch,function");
   EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
   for (const std::string& counter : std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551615",
                                                              "18000000000000002048", "1e-300"}) {

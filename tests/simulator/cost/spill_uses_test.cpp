@@ -147,5 +147,24 @@ TEST(SpillUses, AreRefusedOutOfOrderAndBeyondTheFrame) {
   EXPECT_TRUE(refused({{0, Kind::store, 2, false, 1}}, "spill_uses.word"));
 }
 
+TEST(SpillUses, AFrameHasATilesWordsAndNoFewer) {
+  const Case c = case_of(1, 1, 1, 256, 64);
+  KernelPlan plan = plan_for(c);
+  plan.spill_words_per_key_tile = 2;
+  const auto message = [&](LocalFrame frame) -> std::string {
+    TileWalkOptions options = times();
+    options.frame = frame;
+    try {
+      walk_tiles(c, plan, load_device("h200"), 1, options);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({5, 2}), "");
+  EXPECT_EQ(message({5, 0}), "frame.of_tile: 0 must be at least 1 where a tile stores");
+  EXPECT_EQ(message({5, 6}), "frame.of_tile: 6 must not exceed the frame's words, 5");
+}
+
 }  // namespace
 }  // namespace attest

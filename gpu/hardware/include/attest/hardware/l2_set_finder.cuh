@@ -51,7 +51,7 @@ using Lines = std::vector<std::uint32_t>;
 
 class L2SetFinder {
  public:
-  L2SetFinder() : sms_(locate_sms()), buffer_(kBytes), on_device_(kPool), latency_(2) {
+  explicit L2SetFinder(std::uint32_t seed = 1) : sms_(locate_sms()), buffer_(kBytes), on_device_(kPool), latency_(2), random_(seed) {
     constexpr std::int64_t lines_a_page = kPageBytes / kLineBytes;
     const std::vector<std::uint8_t> homes = page_homes(buffer_.data(), kBytes, sms_);
     for (std::uint32_t line = 0; line < kBytes / kLineBytes; ++line)
@@ -144,7 +144,7 @@ class L2SetFinder {
   DeviceArray<std::uint8_t> buffer_;
   DeviceArray<std::uint32_t> on_device_;
   DeviceArray<unsigned> latency_;
-  std::mt19937 random_{1};
+  std::mt19937 random_;
   Lines home_;  // of SM 0's side
   std::uint32_t target_ = 0;
 };

@@ -107,6 +107,11 @@ int L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool evict_first
   return way;
 }
 
+void L2Cache::empty() {
+  std::ranges::fill(words_, 0);
+  dirty_sectors_ = 0;
+}
+
 L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side,
                                       bool evict_first) {
   Outcome outcome = Outcome::miss;

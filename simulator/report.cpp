@@ -88,11 +88,17 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   // that the grid gives an SM together, to the nearest
   const int ctas = static_cast<int>(
       std::clamp<std::int64_t>((2 * ctas_of(runs) + device.num_sms) / (2 * device.num_sms), 1, r.ctas_per_sm));
-  MissingWords missing, missing_together;  // where CTAs of an SM walk different heads, and one
+  // where n CTAs share an SM and walk different heads, at [n - 1], and where those of the grid walk one
+  std::vector<MissingWords> by_sharing(static_cast<std::size_t>(r.ctas_per_sm));
+  MissingWords& missing = by_sharing[static_cast<std::size_t>(ctas) - 1];
+  MissingWords missing_together;
   if (counts.key_tiles > 0) {
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
     missing = missing_words(r, masked, ctas, false);
     missing_together = copies_by_call(plan) && ctas > 1 ? missing_words(r, masked, ctas, true) : missing;
+    const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || missing.arguments > 0;
+    for (int n = 1; n <= r.ctas_per_sm; ++n)
+      if (n != ctas && uses_l1) by_sharing[static_cast<std::size_t>(n) - 1] = missing_words(r, masked, n, false);
     Counts executed = counts;
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
@@ -108,21 +114,24 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       return d;
     };
     demand = demand_of(missing);
-    const auto cycles_of = [&](const StepDemand& d) {
-      std::vector<double> cycles;
-      for (int n = 1; n <= r.ctas_per_sm; ++n) cycles.push_back(cycles_per_key_tile(d, plan, device, n));
-      return cycles;
+    const auto cycles = [&](const auto& missing_of) {
+      std::vector<double> of_sharing;
+      for (int n = 1; n <= r.ctas_per_sm; ++n)
+        of_sharing.push_back(cycles_per_key_tile(demand_of(missing_of(n)), plan, device, n));
+      return of_sharing;
     };
-    options.cycles_per_key_tile = cycles_of(demand);
+    const auto apart = [&](int n) -> const MissingWords& { return by_sharing[static_cast<std::size_t>(n) - 1]; };
+    options.cycles_per_key_tile = cycles(apart);
     if (plan.producer_warps == 0 && walk_apart(p, plan)) {
       const double tiles = static_cast<double>(counts.key_tiles) / static_cast<double>(ctas_of(runs));
-      const double cycles = tiles * options.cycles_per_key_tile.back() + cycles_per_cta(demand, plan, device);
+      const double of_cta = tiles * options.cycles_per_key_tile.back() + cycles_per_cta(demand, plan, device);
       code_waits =
-          code_wait_cycles(walked_code_bytes(demand, plan, device, runs), cycles, r.ctas_per_sm, device) / tiles;
+          code_wait_cycles(walked_code_bytes(demand, plan, device, runs), of_cta, r.ctas_per_sm, device) / tiles;
       demand = demand_of(missing);
-      options.cycles_per_key_tile = cycles_of(demand);
+      options.cycles_per_key_tile = cycles(apart);
     }
-    if (missing_together.copies > 0) options.cycles_together = cycles_of(demand_of(missing_together));
+    if (missing_together.copies > 0)
+      options.cycles_together = cycles([&](int) -> const MissingWords& { return missing_together; });
     options.paces = sm_paces(demand, plan, device, r.ctas_per_sm, static_cast<double>(ctas_of(runs)));
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
@@ -136,7 +145,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   options.frame = compiled_frame(spilling, plan_name, c, device);
-  if (counts.key_tiles > 0) options.spill_uses = spill_uses_of(r, spilling, options.frame, missing);
+  options.spill_uses.clear();
+  if (counts.key_tiles > 0)
+    for (const MissingWords& of : by_sharing)
+      options.spill_uses.push_back(spill_uses_of(r, spilling, options.frame, of));
   r.walk = walk_tiles(c, spilling, device, r.ctas_per_sm, options);
 
   const auto by = [&](Operand x) {
@@ -164,7 +176,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.spill_load_instructions = by_all_warps(compiled->load_instructions);
   }
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
-  const double words_missing = missing.words + r.walk.together * (missing_together.words - missing.words);
+  double words_missing = r.walk.together * (missing_together.words - missing.words);
+  for (std::size_t n = 0; n < r.walk.shared.size(); ++n) words_missing += r.walk.shared[n] * by_sharing[n].words;
   const double missed_bytes =
       spilled_bytes(words_missing, r.walk.key_tiles) +
       spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked)), ctas),

@@ -33,7 +33,10 @@ class Walk {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
     for (int call = options_.warm ? 0 : 1; call < 2; ++call) {
       if (grid_.ctas > 0) simulate();
-      if (grid_.splits > 1) traffic_.combine();
+      if (grid_.splits > 1) {
+        if (options_.empties_between) traffic_.empty(), traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
+        traffic_.combine();
+      }
       if (call == 0) forget();
     }
     return result();
@@ -69,6 +72,7 @@ class Walk {
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
+  std::vector<int> active_;  // CTAs on each SM
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -176,7 +180,8 @@ double Walk::left_out(const Slot& slot, double now) const {
 
 void Walk::spill_until(double now) {
   spills_.until(now, [&](int slot, int number) {
-    traffic_.spill(slots_[static_cast<std::size_t>(slot)], number % traffic_.spill_parts());
+    const Slot& of = slots_[static_cast<std::size_t>(slot)];
+    traffic_.spill(of, active_[static_cast<std::size_t>(of.sm)], number % traffic_.spill_parts());
   });
 }
 
@@ -191,7 +196,7 @@ void Walk::simulate() {
   const auto sms = static_cast<int>(device_.num_sms);
   slots_.resize(static_cast<std::size_t>(schedule_.slots()));
   follow();
-  std::vector<int> active(static_cast<std::size_t>(sms), 0);
+  active_.assign(static_cast<std::size_t>(sms), 0);
   sm_ends_.assign(static_cast<std::size_t>(sms), 0);
   EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
@@ -204,7 +209,7 @@ void Walk::simulate() {
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);
-    ++active[static_cast<std::size_t>(slot.sm)];
+    ++active_[static_cast<std::size_t>(slot.sm)];
     events.set(i, 0);
   }
   const std::vector<double> clocks = gpc_clocks(plan_, device_);
@@ -217,7 +222,7 @@ void Walk::simulate() {
     auto kind = TimelineEvent::Kind::start;
     const Task at = slot.at;
     int tile = 0;
-    const int sharing = active[static_cast<std::size_t>(slot.sm)];
+    const int sharing = active_[static_cast<std::size_t>(slot.sm)];
     bool leaves = false;
     int spilling = 0;          // times that its key tiles use their local memory
     double read = 0;           // by DRAM, from now
@@ -236,7 +241,7 @@ void Walk::simulate() {
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
-      for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, in_l1);
+      for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, sharing, in_l1);
       spilling = tiles * traffic_.spill_parts();
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
@@ -265,7 +270,7 @@ void Walk::simulate() {
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
       if (leaves) {
-        --active[static_cast<std::size_t>(slot.sm)];
+        --active_[static_cast<std::size_t>(slot.sm)];
         slot.begun = -1;
       } else {
         start(slot, task);
@@ -280,7 +285,7 @@ void Walk::simulate() {
     }
     cycles = std::max((cycles + varies) / clock, read);
     if (spilling > 0) {
-      traffic_.spill(slot, 0);
+      traffic_.spill(slot, sharing, 0);
       spills_.add(index, now, cycles, spilling);
     }
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,

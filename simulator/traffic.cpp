@@ -13,9 +13,17 @@ constexpr int parts_a_tile = 8;
 
 int part_of(const SpillUse& use) { return static_cast<int>(use.at * parts_a_tile); }
 
-int parts_of(const std::vector<SpillUse>& uses) {
-  if (uses.empty()) return 0;
-  return part_of(uses.back()) == 0 ? 1 : parts_a_tile;
+int parts_of(const std::vector<std::vector<SpillUse>>& by_sharing) {
+  int parts = 0;
+  for (const std::vector<SpillUse>& uses : by_sharing)
+    if (!uses.empty()) parts = std::max(parts, part_of(uses.back()) == 0 ? 1 : parts_a_tile);
+  return parts;
+}
+
+std::vector<std::vector<SpillUse>> uses_or_stores(const TileWalkOptions& options, const KernelPlan& plan,
+                                                  const LocalFrame& frame) {
+  if (!options.spill_uses.empty()) return options.spill_uses;
+  return {untraced_spill_uses(plan.spill_words_per_key_tile, frame.of_tile, 0, 0)};
 }
 
 }  // namespace
@@ -28,8 +36,7 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       device_(device),
       frame_(options.frame.value_or(
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
-      spill_uses_(options.spill_uses.empty() ? untraced_spill_uses(plan_.spill_words_per_key_tile, frame_.of_tile, 0, 0)
-                                             : options.spill_uses),
+      spill_uses_(uses_or_stores(options, plan_, frame_)),
       spill_parts_(parts_of(spill_uses_)),
       sampler_(device, sampling),
       local_places_(
@@ -61,15 +68,17 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
       to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(number * local_words() * warps + at))),
                     static_cast<std::uint16_t>(place->set), static_cast<std::uint8_t>(place->home), sectors});
   };
-  for (const SpillUse& use : spill_uses_)
-    for (std::int64_t warp = 0; warp < warps; ++warp) {
-      std::vector<CachedLine> lines;  // one, or none that is followed
-      const std::int64_t at = use.word * warps + warp;
-      give(lines, use.parked ? frame - 1 - at % frame : at);
-      for (const CachedLine& line : lines)
-        if (line.tag < use.part * 0x1p32)
-          slot.spill.push_back({line, use.kind, static_cast<std::uint8_t>(part_of(use))});
-    }
+  for (const std::vector<SpillUse>& uses : spill_uses_) {
+    std::vector<SpilledLine>& spill = slot.spill.emplace_back();
+    for (const SpillUse& use : uses)
+      for (std::int64_t warp = 0; warp < warps; ++warp) {
+        std::vector<CachedLine> lines;  // one, or none that is followed
+        const std::int64_t at = use.word * warps + warp;
+        give(lines, use.parked ? frame - 1 - at % frame : at);
+        for (const CachedLine& line : lines)
+          if (line.tag < use.part * 0x1p32) spill.push_back({line, use.kind, static_cast<std::uint8_t>(part_of(use))});
+      }
+  }
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();
   const std::int64_t always = parked - std::min(parked, plan_.cluster * grid_.entering_lines());
   for (std::int64_t i = 0; i < parked; ++i) give(i < always ? slot.parked : slot.entering, frame - 1 - i % frame);
@@ -167,9 +176,10 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   }
 }
 
-void Traffic::spill(const Slot& slot, int part) {
+void Traffic::spill(const Slot& slot, int sharing, int part) {
   const std::int64_t filled = cache_.filled_sectors(), crossed = cache_.crossed_sectors();
-  const auto of_part = std::ranges::equal_range(slot.spill, part, {}, &SpilledLine::part);
+  const auto of_part = std::ranges::equal_range(
+      slot.spill[std::min(slot.spill.size(), static_cast<std::size_t>(sharing)) - 1], part, {}, &SpilledLine::part);
   for (const SpilledLine& use : of_part)
     if (use.kind == SpillUse::Kind::store)
       cache_.write(use.line, slot.side);
@@ -179,7 +189,7 @@ void Traffic::spill(const Slot& slot, int part) {
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
 }
 
-double Traffic::step(Slot& slot, double now, double in_l1) {
+double Traffic::step(Slot& slot, double now, int sharing, double in_l1) {
   const KeyWalk& walk = slot.walk;
   const int tile = walk.tile(slot.position);
   const std::int64_t crossed = cache_.crossed_sectors();
@@ -193,6 +203,8 @@ double Traffic::step(Slot& slot, double now, double in_l1) {
   ++slot.position;
   count_.l1_served += in_l1;
   count_.key_tiles += readers(slot);
+  if (std::ssize(count_.shared) < sharing) count_.shared.resize(static_cast<std::size_t>(sharing));
+  count_.shared[static_cast<std::size_t>(sharing) - 1] += readers(slot);
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
   return from_dram;
 }
@@ -233,13 +245,14 @@ void Traffic::combine() {
 }
 
 void Traffic::leave_dirty_lines(std::int64_t bytes) {
+  const std::int64_t written = cache_.written_back_sectors(), crossed = cache_.crossed_sectors();
   int side = 0;
   const std::int64_t left_over = grid_.spill_base + (std::int64_t{1} << 32);
   sampler_.for_lines(left_over, left_over + bytes, [&](const CachedLine& line) {
     cache_.write(line, side ^= static_cast<int>(device_.l2_partitions) - 1);
   });
-  written_back_before_ = cache_.written_back_sectors();  // what a small L2 could not hold
-  crossed_before_ = cache_.crossed_sectors();
+  written_back_before_ += cache_.written_back_sectors() - written;  // what a small L2 could not hold
+  crossed_before_ += cache_.crossed_sectors() - crossed;
 }
 
 }  // namespace attest

@@ -82,7 +82,7 @@ struct Slot {
   HeadLines* lines = nullptr;
   // Its local memory: what a key tile does with it, words of a CTA's life, of one that comes to a key tile without a
   // mask, of a persistent CTA, which are stored but once, and of its producer in each query tile.
-  std::vector<SpilledLine> spill;
+  std::vector<std::vector<SpilledLine>> spill;  // where n CTAs share its SM, at [n - 1], and more as the last
   std::vector<CachedLine> parked, entering, start, producer;
 };
 
@@ -103,6 +103,7 @@ class Traffic {
     double l2_read_bytes = 0, sm_read_bytes = 0;
     double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
+    std::vector<std::int64_t> shared;  // of these, by CTAs that are n on their SM, at [n - 1]
     std::int64_t spill_filled_sectors = 0;
     std::int64_t crossed_in_steps = 0, crossed_in_combine = 0;  // of crossed_sectors()
   };
@@ -117,17 +118,20 @@ class Traffic {
   void place(Slot& slot);
   /// What a slot reads before its first key tile, and the words that it parks.
   void begin(Slot& slot, double now);
-  /// One key tile: K, V and bias. The share of K and V that came from DRAM. `in_l1`: that L1 has of them.
-  double step(Slot& slot, double now, double in_l1 = 0);
+  /// One key tile: K, V and bias. The share of K and V that came from DRAM. `sharing`: CTAs on its SM; `in_l1`: the
+  /// share that L1 has.
+  double step(Slot& slot, double now, int sharing, double in_l1 = 0);
   /// A key tile is cut into so many equal parts; what it does with its local memory in one of them is done at the
   /// part's begin. 0: it has none; 1: all is done at the tile's begin.
   int spill_parts() const { return spill_parts_; }
-  void spill(const Slot& slot, int part);
+  void spill(const Slot& slot, int sharing, int part);
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
   /// The second kernel of a split one: reads every split's part of each row, writes O and LSE.
   void combine();
+  /// L2 holds nothing, and what it held is not counted.
+  void empty() { cache_.empty(); }
   void leave_dirty_lines(std::int64_t bytes);
   /// The kernel is called again: nothing is counted yet, and L2 holds what it holds.
   void call_again();
@@ -198,7 +202,7 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
-  const std::vector<SpillUse> spill_uses_;
+  const std::vector<std::vector<SpillUse>> spill_uses_;
   const int spill_parts_;
   const LineSampler sampler_;
   const LocalPlaces local_places_;

@@ -63,6 +63,7 @@ class Walk {
     sampler_.for_lines(base(6), base(6) + bytes,
                        [&](const CachedLine& line) { cache_.write(line, side ^= static_cast<int>(partitions_) - 1); });
   }
+  void empty() { cache_.empty(); }
   double read() const { return of_all_sets(cache_.filled_sectors()); }
   double written() const { return of_all_sets(cache_.written_back_sectors()); }
   double dirty() const { return of_all_sets(cache_.dirty_sectors()); }
@@ -173,7 +174,7 @@ class Walk {
 }  // namespace
 
 UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const UnfusedKernels& kernels,
-                         std::int64_t dirty_bytes_at_start) {
+                         std::int64_t dirty_bytes_at_start, bool empties_between) {
   UnfusedWalk walked;
   std::vector<RowTile> tiles = row_tiles(p);
   if (tiles.empty()) return walked;
@@ -210,6 +211,11 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
   walk.leave_dirty_lines(dirty_bytes_at_start);
   double read = walk.read(), written = walk.written(), dirty = walk.dirty();
   for (int kernel = 0; kernel < UnfusedCost::kernels; ++kernel) {
+    if (kernel > 0 && empties_between) {
+      walk.empty();
+      walk.leave_dirty_lines(dirty_bytes_at_start);
+      read = walk.read(), written = walk.written(), dirty = walk.dirty();
+    }
     if (kernel == 0) walk.scores();
     if (kernel == 1) walk.softmax();
     if (kernel == 2) walk.output();

@@ -19,14 +19,16 @@ void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, 
   if (options.frame && options.frame->of_tile > words)
     throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
                        fmt::format("must not exceed the frame's words, {}", words));
-  double before = 0;
-  for (const SpillUse& use : options.spill_uses) {
-    if (!(use.at >= before && use.at < 1))
-      throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
-                         fmt::format("must be in [{:g}, 1), not before the use before it", before));
-    if (use.word < 0 || use.word >= words)
-      throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
-    before = use.at;
+  for (const std::vector<SpillUse>& uses : options.spill_uses) {
+    double before = 0;
+    for (const SpillUse& use : uses) {
+      if (!(use.at >= before && use.at < 1))
+        throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
+                           fmt::format("must be in [{:g}, 1), not before the use before it", before));
+      if (use.word < 0 || use.word >= words)
+        throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
+      before = use.at;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "walk_totals.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace attest {
 
@@ -50,6 +51,18 @@ double WalkTotals::unmerged_later() const {
   return n.sm_read_bytes == 0 ? 1 : n.l2_read_bytes / n.sm_read_bytes;
 }
 
+/// Of CTAs that are not simulated an SM has as many as most of the time.
+std::vector<double> WalkTotals::shared(double scale) const {
+  const Traffic::Count& n = traffic_.count();
+  if (n.key_tiles == 0) return {};
+  const double of_simulated = scale * static_cast<double>(resolution_.tasks) / static_cast<double>(schedule_.tasks());
+  std::vector<double> parts;
+  for (const std::int64_t tiles : n.shared)
+    parts.push_back(static_cast<double>(tiles) * of_simulated / static_cast<double>(grid_.key_tiles));
+  *std::ranges::max_element(parts) += 1 - std::accumulate(parts.begin(), parts.end(), 0.0);
+  return parts;
+}
+
 TileWalk WalkTotals::all() const {
   TileWalk r;
   const Traffic::Count& n = traffic_.count();
@@ -71,6 +84,7 @@ TileWalk WalkTotals::all() const {
   r.simulated_fraction = 1 / scale;
   r.partial_missed_bytes = n.partials.of(r.partial_bytes + r.partial_lse_bytes);
   r.together = n.key_tiles == 0 ? 0 : n.together / static_cast<double>(n.key_tiles);
+  r.shared = shared(scale);
   r.l1_served = n.key_tiles == 0 ? 0 : n.l1_served / static_cast<double>(n.key_tiles);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
   const std::int64_t crossed_around = traffic_.crossed_sectors() - n.crossed_in_steps - n.crossed_in_combine;

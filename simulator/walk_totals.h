@@ -35,6 +35,7 @@ class WalkTotals {
   }
   double extrapolated_writes(double written, double scale) const;
   double unmerged_later() const;
+  std::vector<double> shared(double scale) const;  // TileWalk's
 
   const Grid& grid_;
   const Schedule& schedule_;

@@ -22,6 +22,20 @@ TEST(L2Cache, HoldsItsWaysAndNoMore) {
   EXPECT_EQ(cache.read(line(0), 0), Outcome::miss);
 }
 
+TEST(L2Cache, EmptyItHoldsNothingAndHasCountedNothingMore) {
+  L2Cache cache(2, 1, 4, 2);
+  for (std::uint32_t t = 0; t < 3; ++t) cache.write(line(t), 1);  // more are dirty than may be
+  cache.read(line(9), 0);
+  const std::int64_t filled = cache.filled_sectors(), written = cache.written_back_sectors();
+  cache.empty();
+  EXPECT_EQ(cache.dirty_sectors(), 0);
+  EXPECT_EQ(cache.filled_sectors(), filled);
+  EXPECT_EQ(cache.written_back_sectors(), written);
+  EXPECT_EQ(cache.read(line(9), 0), Outcome::miss);
+  for (std::uint32_t t = 0; t < 3; ++t) EXPECT_EQ(cache.read(line(t), 1), Outcome::miss);
+  EXPECT_EQ(cache.written_back_sectors(), written);  // none was dirty any more
+}
+
 TEST(L2Cache, CyclicReadsOfOneLineTooManyNeverHit) {
   L2Cache cache(1, 1, 4, 4);
   for (int round = 0; round < 5; ++round)

@@ -37,7 +37,7 @@ constexpr Beyond beyond[] = {
     {"layout", "sm_read_bytes", 1.4, 2.8, narrow},
     {"scores", "sm_read_bytes", 0.07, 0.23, "ALiBi, whose key tiles store 17 words: not looked into"},
     {"synchronous", "sm_read_bytes", 0.68, 1.8, "of 64 heads copies drive out fewer of the words"},
-    {"forced spill", "sm_read_bytes", 1.2, 3.2, its_lines},
+    {"forced spill", "sm_read_bytes", 2.1, 4.5, its_lines},
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},

@@ -99,9 +99,9 @@ Spilled walked(double at, std::int64_t l2_mib, std::int64_t max_events, int clus
     TileWalkOptions options = times();
     options.sampling = 1, options.max_events = max_events, options.warm = warm, options.dirty_bytes_at_start = 0;
     plan.spill_words_per_key_tile = words;
-    if (words > 0) options.spill_uses = untraced_spill_uses(words, words, 0, 0);
+    if (words > 0) options.spill_uses = {untraced_spill_uses(words, words, 0, 0)};
     for (int word = 0; word < words && at > 0; ++word)
-      options.spill_uses.push_back({at, Kind::last_load, word, false, 1});
+      options.spill_uses.front().push_back({at, Kind::last_load, word, false, 1});
     return walk_tiles(c, plan, device, 2, options);
   };
   const TileWalk without = walk(0), with = walk(32);
@@ -132,7 +132,7 @@ TEST(SpillUses, AreRefusedOutOfOrderAndBeyondTheFrame) {
   plan.spill_words_per_key_tile = 2;
   const auto refused = [&](const std::vector<SpillUse>& uses, const char* field) {
     TileWalkOptions options = times();
-    options.spill_uses = uses;
+    options.spill_uses = {uses};
     try {
       walk_tiles(c, plan, load_device("h200"), 1, options);
     } catch (const InvalidInput& error) {

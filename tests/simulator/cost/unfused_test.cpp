@@ -166,6 +166,23 @@ TEST(Unfused, OursOfNoKeysTakeFiniteTime) {
   EXPECT_LT(cost.cycles, 1e6);
 }
 
+// S and P of 2 MiB a head stay in L2, unless it is emptied before each launch: then both are read, and P and O alone of
+// what the last two store may still be dirty.
+TEST(Unfused, OursOfAnL2ThatIsEmptiedBetweenLaunchesReadSAndPFromDram) {
+  const DeviceSpec h200 = load_device("h200");
+  const Problem p{1, 8, 8, 1024, 1024, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  const UnfusedCost kept = unfused_cost(p, h200, own_unfused(p)),
+                    emptied = unfused_cost(p, h200, own_unfused(p), 0, true);
+  EXPECT_EQ(emptied.steps[0].dram_read_bytes, kept.steps[0].dram_read_bytes);
+  const double v = 8.0 * 1024 * 128 * 2;
+  for (const auto& [step, inputs] : {std::pair{1u, 0.0}, {2u, v}}) {
+    EXPECT_NEAR(emptied.steps[step].dram_read_bytes, kept.matrix_bytes + inputs, 0.02 * kept.matrix_bytes);
+    EXPECT_LT(kept.steps[step].dram_read_bytes, 0.15 * kept.matrix_bytes + inputs);
+  }
+  EXPECT_LT(emptied.dirty_bytes_left, kept.dirty_bytes_left);
+  EXPECT_LE(emptied.dram_write_bytes, kept.dram_write_bytes);
+}
+
 TEST(Unfused, OursExecuteTheirMachineCode) {
   std::map<std::string, WarpCode> rows;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/unfused_paths.csv")) {

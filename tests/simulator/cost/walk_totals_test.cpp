@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "attest/plan/launch.h"
@@ -101,6 +102,40 @@ TEST(WalkTotals, CrossingsOfCutWalksAreThoseOfTheirTilesAndOfAllCtas) {
   const TileWalk whole = walk_tiles(c, plan, load_device("h200"), 2, options);
   ASSERT_EQ(whole.simulated_fraction, 1);
   EXPECT_NEAR(part.l2_crossing_bytes / whole.l2_crossing_bytes, 1, 0.01);
+}
+
+// Partial O and LSE that L2 would still hold are read from DRAM by a second kernel that begins with an empty one.
+TEST(WalkTotals, SplitsOfAnL2ThatIsEmptiedBetweenLaunchesComeFromDram) {
+  Case c = decode(16, 1 << 13);
+  c.problem.seqlen_q = 512, c.num_splits = 4;
+  const KernelPlan plan = with_features(plan_for(c), c);
+  TileWalkOptions options = times();
+  const TileWalk kept = walk_tiles(c, plan, load_device("h200"), 2, options);
+  options.empties_between = true;
+  const TileWalk emptied = walk_tiles(c, plan, load_device("h200"), 2, options);
+  const double partials = kept.partial_bytes + kept.partial_lse_bytes;
+  EXPECT_LT(kept.partial_missed_bytes, 0.05 * partials);
+  EXPECT_NEAR(emptied.partial_missed_bytes, partials, 0.01 * partials);
+  EXPECT_NEAR(emptied.dram_read_bytes - kept.dram_read_bytes, emptied.partial_missed_bytes - kept.partial_missed_bytes,
+              0.01 * partials);
+  EXPECT_LT(emptied.dram_write_bytes, kept.dram_write_bytes);  // what the first had left dirty is nobody's
+}
+
+// Of 1.5 waves half of the CTAs run two an SM, and the rest alone; of half a wave all are alone, and of 100 waves few.
+TEST(WalkTotals, KeyTilesAreSharedByAsManyCtasAsAnSmHas) {
+  const DeviceSpec device = load_device("h200");
+  const auto shared = [&](std::int64_t nheads, std::int64_t max_events) {
+    const Case c = case_of(1, nheads, nheads, 66 * 128, 128);
+    TileWalkOptions options = times();
+    options.max_events = max_events;
+    const TileWalk walk = walk_tiles(c, plan_for(c), device, 2, options);
+    EXPECT_NEAR(std::accumulate(walk.shared.begin(), walk.shared.end(), 0.0), 1, 1e-9);
+    return walk.shared;
+  };
+  EXPECT_EQ(shared(2, 1'500'000).size(), 1U);
+  EXPECT_NEAR(shared(6, 1'500'000).at(0), 1.0 / 3, 0.02);
+  EXPECT_NEAR(shared(6, 30'000).at(0), 1.0 / 3, 0.02);  // several key tiles an event
+  EXPECT_LT(shared(400, 1'500'000).at(0), 0.01);        // of which two waves are walked
 }
 
 // Of its one CTA 12 times L2 are walked at most.

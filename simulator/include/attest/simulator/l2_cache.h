@@ -60,6 +60,9 @@ class L2Cache {
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
   void write(const CachedLine& line, int side);
 
+  /// Nothing is in it, nor counted for it.
+  void empty();
+
   /// From DRAM: what reads bring, of which some may never be asked for.
   std::int64_t filled_sectors() const { return filled_sectors_; }
   std::int64_t written_back_sectors() const { return written_back_sectors_; }

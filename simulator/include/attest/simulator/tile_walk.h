@@ -50,8 +50,9 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
-  /// Of each key tile, ascending by `at`, words below the frame's; none: what the plan stores, at its begin.
-  std::vector<SpillUse> spill_uses;
+  /// Of each key tile where n CTAs share an SM, at [n - 1], of more as of the last: ascending by `at`, words below the
+  /// frame's; none: what the plan stores, at its begin.
+  std::vector<std::vector<SpillUse>> spill_uses;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
@@ -63,6 +64,8 @@ struct TileWalkOptions {
   /// Dirty lines that are in L2 when a kernel starts and are not its own, written back as it displaces them: every
   /// launch under Nsight Compute on an H200 has them, with cold caches and with warm ones.
   std::int64_t dirty_bytes_at_start = 9 << 18;
+  /// That L2 is emptied before the second launch of a call too, as Nsight Compute does with cold caches.
+  bool empties_between = false;
   /// Of each SM that is followed: four, spread evenly over those that have work.
   std::size_t max_timeline_events = 4096;
   /// One set of L2 in so many is simulated; 0 chooses by the work.
@@ -90,6 +93,7 @@ struct TileWalk {
   double sm_read_bytes = 0;         // what the tile loop asks for, rows in range only
   double bias_read_bytes = 0;       // of a bias, at the SM's side, beside these
   double together = 0;              // of all key tiles, those of CTAs that walk them together with one of their SM
+  std::vector<double> shared;       // and those of CTAs that are n on their SM, at [n - 1]
   double l1_served = 0;             // of K's and V's bytes, what L1 had of them
   double partial_bytes = 0;         // O of all splits in fp32: written by the kernel, read by the one that combines
   double partial_lse_bytes = 0;     // and their LSE

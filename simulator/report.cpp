@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "address.h"
 #include "attest/plan/launch.h"
@@ -109,6 +110,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       StepDemand d = step_demand(plan, device, executed, r.registers.spill_words, parts);
       d.l2 = l2_busy_bytes(of.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
              l2_bytes_per_clock(device);
+      // loads that L1 serves wait as long for nobody
+      d.l2_alone =
+          std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
       return d;
@@ -132,7 +136,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     }
     if (missing_together.copies > 0)
       options.cycles_together = cycles([&](int) -> const MissingWords& { return missing_together; });
-    options.paces = sm_paces(demand, plan, device, r.ctas_per_sm, static_cast<double>(ctas_of(runs)));
+    options.paces.clear(), options.l2_busy.clear();
+    for (int n = 1; n <= r.ctas_per_sm; ++n) options.l2_busy.push_back(l2_busy(demand_of(apart(n)), plan, device, n));
+    for (int n = 1; n <= r.ctas_per_sm; ++n)
+      options.paces.push_back(sm_paces(demand_of(apart(n)), plan, device, n, options.l2_busy.back()));
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
   }

@@ -49,6 +49,8 @@ class Walk {
   void start(Slot& slot, std::int64_t task);
   double relative_speed(std::size_t slot, int sharing) const;
   double pace(int sm) const;
+  double l2_busy(int ctas) const;
+  void change_ctas(int sm, int by);
   double until_read(double key_tiles, double now);
   /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
   bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
@@ -73,6 +75,7 @@ class Walk {
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
   std::vector<int> active_;  // CTAs on each SM
+  double l2_busy_ = 0;       // in SMs' shares of its time
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -117,11 +120,29 @@ double Walk::relative_speed(std::size_t slot, int sharing) const {
   return 1 + 1e-3 * plan_.older_cta_lead * (sharing - 1 - 2 * older) / (sharing - 1);
 }
 
+double Walk::l2_busy(int ctas) const {
+  const std::size_t known = options_.l2_busy.size();
+  return ctas == 0 || known == 0 ? 0 : options_.l2_busy[std::min(static_cast<std::size_t>(ctas), known) - 1];
+}
+
+void Walk::change_ctas(int sm, int by) {
+  int& active = active_[static_cast<std::size_t>(sm)];
+  l2_busy_ += l2_busy(active + by) - l2_busy(active);
+  active += by;
+}
+
 /// Of a cluster's SMs, of which that one is the first, the slowest one's: they stand at barriers together.
 double Walk::pace(int sm) const {
   if (options_.paces.empty()) return 1;
-  const auto first = options_.paces.begin() + sm;
-  return *std::min_element(first, first + std::min<std::ptrdiff_t>(plan_.cluster, options_.paces.end() - first));
+  const auto sharing = static_cast<std::size_t>(active_[static_cast<std::size_t>(sm)]);
+  const std::vector<std::vector<double>>& levels = options_.paces[std::min(sharing, options_.paces.size()) - 1];
+  if (levels.empty()) return 1;
+  const double most = options_.l2_busy.empty() ? 0 : static_cast<double>(device_.num_sms) * options_.l2_busy.back();
+  const double part = most == 0 ? 1 : std::clamp(l2_busy_ / most, 0.0, 1.0);
+  const auto level = std::lround(part * static_cast<double>(levels.size() - 1));
+  const std::vector<double>& of_sms = levels[static_cast<std::size_t>(level)];
+  const auto first = of_sms.begin() + sm;
+  return *std::min_element(first, first + std::min<std::ptrdiff_t>(plan_.cluster, of_sms.end() - first));
 }
 
 /// Cycles until DRAM has read so many key tiles, behind all that was asked of it before: a tile is copied ahead of the
@@ -197,6 +218,7 @@ void Walk::simulate() {
   slots_.resize(static_cast<std::size_t>(schedule_.slots()));
   follow();
   active_.assign(static_cast<std::size_t>(sms), 0);
+  l2_busy_ = 0;
   sm_ends_.assign(static_cast<std::size_t>(sms), 0);
   EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
@@ -209,7 +231,7 @@ void Walk::simulate() {
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);
-    ++active_[static_cast<std::size_t>(slot.sm)];
+    change_ctas(slot.sm, 1);
     events.set(i, 0);
   }
   const std::vector<double> clocks = gpc_clocks(plan_, device_);
@@ -270,7 +292,7 @@ void Walk::simulate() {
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
       if (leaves) {
-        --active_[static_cast<std::size_t>(slot.sm)];
+        change_ctas(slot.sm, -1);
         slot.begun = -1;
       } else {
         start(slot, task);

@@ -178,13 +178,14 @@ void Traffic::read_bias(const Slot& slot, int tile) {
 
 void Traffic::spill(const Slot& slot, int sharing, int part) {
   const std::int64_t filled = cache_.filled_sectors(), crossed = cache_.crossed_sectors();
-  const auto of_part = std::ranges::equal_range(
-      slot.spill[std::min(slot.spill.size(), static_cast<std::size_t>(sharing)) - 1], part, {}, &SpilledLine::part);
-  for (const SpilledLine& use : of_part)
-    if (use.kind == SpillUse::Kind::store)
-      cache_.write(use.line, slot.side);
+  const std::vector<SpilledLine>& lines =
+      slot.spill[std::min(slot.spill.size(), static_cast<std::size_t>(sharing)) - 1];
+  for (auto use = std::ranges::lower_bound(lines, part, {}, &SpilledLine::part);
+       use != lines.end() && use->part == part; ++use)
+    if (use->kind == SpillUse::Kind::store)
+      cache_.write(use->line, slot.side);
     else
-      cache_.read(use.line, slot.side, use.kind == SpillUse::Kind::last_load);
+      cache_.read(use->line, slot.side, use->kind == SpillUse::Kind::last_load);
   count_.spill_filled_sectors += cache_.filled_sectors() - filled;
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
 }

@@ -32,7 +32,7 @@ constexpr Beyond beyond[] = {
     {"forced spill", "dram_read_bytes", 5.0, 12.2, "512 keys under a mask: not known why"},
     {"headdim", "cycles", 4.2, 12.1, "headdim 100: copies by a function, 11.3 on an H200"},
     {"paged", "cycles", 6.3, 11.6, "as on an H200, 5.9 there"},
-    {"forced spill", "cycles", 4.4, 13.9, "L2, which it keeps busy, and more crosses"},
+    {"forced spill", "cycles", 4.7, 14.9, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.2, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "dram_write_bytes", 18.3, 50.2, drift},
     {"scores", "dram_write_bytes", 16.6, 25.9, "as on an H200, 12.0 there"},
@@ -75,7 +75,8 @@ TEST(Panel, AnH100ThroughNsightCompute) {
 }
 
 // `spill_tails.csv`: calls of a few waves of CTAs and of parts of one. Where an SM has one CTA left L1 holds all of its
-// words; as if it held as few as of two, SM reads are 2.6 / 11 per cent off.
+// words, and where others have none it has L2 for itself: as if all had two to the end, SM reads are 2.6 / 11 per cent
+// off and cycles 9.7 / 24.
 TEST(Panel, SpillOfAnH100sFewWaves) {
   const std::string path = ATTEST_H100 "/spill_tails.csv";
   std::vector<Comparison> compared;
@@ -89,9 +90,9 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
     EXPECT_LE(100 * e.most, most) << figure << command_line(e.worst->call.c);
   };
   keeps("sm_read_bytes", 1.0, 2.6);
-  keeps("l2_read_bytes", 2.7, 7.2);
-  keeps("dram_read_bytes", 2.7, 11.2);
-  keeps("cycles", 9.8, 23.3);  // an SM's pace is as if all others had their CTAs to the end
+  keeps("l2_read_bytes", 2.9, 8.8);
+  keeps("dram_read_bytes", 2.7, 11.3);
+  keeps("cycles", 4.5, 13.7);
 }
 
 }  // namespace

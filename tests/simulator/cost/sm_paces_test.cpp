@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -18,11 +19,15 @@
 namespace attest {
 namespace {
 
-/// Of eight warps on an SM, which need 1000 cycles of a tile for themselves and `l2` of L2's an SM's equal share.
-std::vector<double> paces(double l2, const DeviceSpec& device, double ctas = 1e6) {
+/// Of eight warps on an SM, which need 1000 cycles of a tile for themselves and `l2` of L2's an SM's equal share, where
+/// such a part of all ask for it, and such a part of `l2` where nobody else does.
+std::vector<double> paces(double l2, const DeviceSpec& device, double asking = 1, double alone = 1) {
   StepDemand d = demand_of(100, 0, 0);
   d.waits = 1000, d.l2 = d.l2_waited = l2 / 8;
-  return sm_paces(d, warps(4), device, 2, ctas);
+  d.l2_alone = alone * d.l2;
+  const std::vector<std::vector<double>> all = sm_paces(d, warps(4), device, 2, l2_busy(d, warps(4), device, 2));
+  if (all.empty()) return {};
+  return all.at(static_cast<std::size_t>(std::lround(asking * static_cast<double>(all.size() - 1))));
 }
 
 TEST(SmPaces, AreAlikeWhereL2IsNotBusyOrGivesAllAsMuch) {
@@ -30,9 +35,33 @@ TEST(SmPaces, AreAlikeWhereL2IsNotBusyOrGivesAllAsMuch) {
   EXPECT_TRUE(paces(0, device).empty());
   EXPECT_TRUE(paces(2, device).empty());
   EXPECT_FALSE(paces(2000, device).empty());
-  for (const double pace : paces(2000, device, 1)) EXPECT_NEAR(pace, 1, 0.003);  // of a CTA alone
+  for (const double pace : paces(2000, device, 0)) EXPECT_NEAR(pace, 1, 1e-6);  // of a CTA alone
+  const auto slowest = [&](double asking) { return std::ranges::min(paces(2000, device, asking)); };
+  for (const double asking : {0.25, 0.5, 1.}) EXPECT_LT(slowest(asking), slowest(asking / 2));
   device.l2_shares = {1};
   EXPECT_TRUE(paces(2000, device).empty());
+}
+
+// What an SM waits for in L2 is what the others ask for, but for its own way there.
+TEST(SmPaces, OfAnSmWhoseNeighboursHaveNoCtaLeftIsThatOfItsOwnWay) {
+  DeviceSpec device = load_device("h100");
+  device.l2_shares = {1};
+  const auto pace = [&](double asking, double alone) {
+    const std::vector<double> of_sms = paces(2000, device, asking, alone);
+    EXPECT_TRUE(std::ranges::all_of(of_sms, [&](double x) { return x == of_sms.front(); }));
+    return of_sms.empty() ? 1 : of_sms.front();
+  };
+  for (const double asking : {0., 0.5, 1.}) EXPECT_EQ(pace(asking, 1), 1);
+  StepDemand d = demand_of(100, 0, 0);
+  d.waits = 1000, d.l2 = d.l2_waited = 2000. / 8;
+  const double whole = cycles_per_key_tile(d, warps(4), device, 2);
+  d.l2 = d.l2_waited = 0.6 * 2000. / 8;
+  EXPECT_NEAR(pace(0, 0.6), whole / cycles_per_key_tile(d, warps(4), device, 2), 1e-9);
+  EXPECT_GT(pace(0, 0.6), pace(0.5, 0.6));
+  EXPECT_GT(pace(0.5, 0.6), 1.05);
+  EXPECT_NEAR(pace(1, 0.6), 1, 1e-9);
+  EXPECT_NEAR(l2_alone_cycles(3, 0), 3 * 1.74, 0.01);
+  EXPECT_NEAR(l2_alone_cycles(0, 2), 2 * 3.90, 0.01);
 }
 
 TEST(SmPaces, AreSpreadOverAsManySmsAsThereAre) {
@@ -67,8 +96,8 @@ TEST(SmPaces, OfAClusterTheSlowestCounts) {
   TileWalkOptions options = times();
   options.noise = 0;
   const auto cycles = [&](double even, double odd) {
-    options.paces.clear();
-    for (int sm = 0; sm < 132; ++sm) options.paces.push_back(sm % 2 == 0 ? even : odd);
+    options.paces = {{{}}};
+    for (int sm = 0; sm < 132; ++sm) options.paces.front().front().push_back(sm % 2 == 0 ? even : odd);
     return walk_tiles(c, plan, device, 1, options).cycles;
   };
   EXPECT_DOUBLE_EQ(cycles(1, 0.5), cycles(0.5, 1));

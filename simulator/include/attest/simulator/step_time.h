@@ -35,6 +35,7 @@ struct StepDemand {
   double fma = 0, alu = 0;   // of the pipes of its scheduler's quarter, at their own rates
   double l2 = 0;             // of its SM's share of L2, by local memory that L1 does not serve
   double l2_waited = 0;      // of that, what it waits for beside other warps: loads leave an SM behind its stores
+  double l2_alone = 0;       // of `l2` what its SM's own way there takes, however few others ask
   double behind_copies = 0;  // of waiting to load, behind what the CTA's other warps copy
   // of a warpgroup: products that scale its scores, and of `fixed` what its lanes wait for each other's maxima, and
   // what stands among products
@@ -68,13 +69,22 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
 /// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
 double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
-/// How many key tiles each of num_sms SMs does in that time, where L2 does not give all as much
-/// (DeviceSpec::l2_shares). What one leaves goes to the others: together they do as many as with equal shares. Where L2
-/// has no time left an SM gets its share, where nobody waits for another it gets what it asks for, and between the two
-/// the share to the power of the part of the time that L2 is busy: all of it for a grid of `ctas` that all fill the
-/// SMs, `ctas_per_sm` each. Empty where they differ by less than a thousandth.
-std::vector<double> sm_paces(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
-                             int ctas_per_sm, double ctas);
+/// `l2_alone` of so many lines of 128 bytes a warp, which an SM sends and receives one after the other, whatever L2 has
+/// to do: `local` in bench/hardware, one SM, of 32 warps' 48 words each, 191,874 cycles of 49,152 that are stored,
+/// 85,503 of as many that miss L1, and 278,334 of both, on an H100 and within 1% of each on an H200.
+double l2_alone_cycles(double missing_lines, double stored_lines);
+
+/// TileWalkOptions::l2_busy with `ctas` on each SM.
+double l2_busy(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
+
+/// How many key tiles each of num_sms SMs does in that time with `ctas` on it, as TileWalkOptions::paces has them: from
+/// where nobody uses L2 to where it is `most_busy`. The less it is the nearer an SM's time of L2 is to `l2_alone`. What
+/// one leaves where L2 does not give all as much (DeviceSpec::l2_shares) goes to the others: together they do as many
+/// as with equal shares. Where L2 has no time left an SM gets its share, where nobody waits for another it gets what it
+/// asks for, and between the two the share to the power of the part of the time that L2 is busy. Empty where all are
+/// within a thousandth of one.
+std::vector<std::vector<double>> sm_paces(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
+                                          int ctas, double most_busy);
 
 /// Cycles that a CTA spends once, or a persistent one for each query tile, at its start and end: Q and the first K
 /// arrive, or the first scores and the last products run with nothing beside them; O is made ready.

@@ -33,7 +33,11 @@ struct SpillUse {
 struct TileWalkOptions {
   /// Cycles a CTA needs for one key tile when n CTAs share its SM, at [n - 1]; and once at its start and its end.
   std::vector<double> cycles_per_key_tile;
-  std::vector<double> paces;  ///< key tiles that an SM does in the time of one, by SM; empty: one (sm_paces())
+  /// How much of its share of L2's time an SM with n CTAs takes, at [n - 1], with more as with the last.
+  std::vector<double> l2_busy;
+  /// Key tiles that it does in the time of one, likewise: by SM, where nobody uses L2, at [0], and where all SMs
+  /// together do, evenly up to as much as with the most CTAs each; none: one (sm_paces()).
+  std::vector<std::vector<std::vector<double>>> paces;
   /// The same cycles where the CTAs of an SM walk one head's keys together; empty: likewise.
   std::vector<double> cycles_together;
   /// Of a tile's copies the part that L1 has for a CTA that follows another one of its SM on the tile.

@@ -137,7 +137,7 @@ TEST_F(Page, DrawsCountersOfOneCall) {
 
 TEST_F(Page, SaysAtAGlanceWhatIsRedOfANight) {
   const Ran ran =
-      run_attest(words("nightly --out n --kernel mutant:22-never-causal --time 5s --steps doctor,time,fuzz"), folder);
+      run_attest(words("nightly --out n --kernel mutant:22-never-causal --time 60s --steps doctor,time,fuzz"), folder);
   ASSERT_EQ(ran.exit_code, 1) << ran.err;
   folder.write("night.html", folder.read("n/index.html"));
   for (const json& page : seen(folder, {"night.html"})) {

@@ -19,6 +19,14 @@ bool walk_apart(const Problem& p, const KernelPlan& plan);
 double walked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
                          const KeyRuns& runs);
 
+/// Code that a GPC asks L2 for in a launch: a launch brings the first 64 KiB of a kernel along, and of what CTAs walk a
+/// kernel's other code has its part (`cold_code` in docs/results/h100.md). `pages`: as copy_time() has it.
+double asked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
+                        bool pages);
+
+/// Cycles that a launch takes longer where so much of it comes from DRAM.
+double cold_code_cycles(double asked_code_bytes);
+
 /// Cycles that a CTA, which takes `cycles` without them, waits for so much code beside the others of its SM: as one
 /// that visits the SM's share of the cache once (`walked_code` in docs/results/h200-sm.md).
 double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device);

@@ -21,9 +21,14 @@ double waits_of(const CodeTime& code);
 /// Once a CTA, before and after its key tiles.
 CodeTime code_around_tiles(const KernelPlan& plan);
 
+/// All that a general kind's kernel has, executed or not, in bytes; 0 of other kernels, of which gpu/sm80's fast kinds
+/// have 64 KiB at most.
+double code_bytes(const KernelPlan& plan);
+
 /// A general kind's key tile beside what the plan implies: its jumps over the code of what a case does not ask for, as
 /// long as the turns of a loop stay within the instructions' cache of 32 KB.
 CodeTime code_of_tile(const KernelPlan& plan);
+inline constexpr int jumps_of_tile = 8;  // `alike` of kernel_paths.csv has 6 to 8, and the loop's own
 
 /// A key tile's scores, scaled and with softcap, ALiBi or bias; nothing for a kind that has no code for them.
 CodeTime code_of_scores(const KernelPlan& plan);

@@ -147,6 +147,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.l1_serves = missing_together.copies * (narrow_bytes(Operand::k) + narrow_bytes(Operand::v)) /
                       (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v));
   options.l1_lets_go = missing.arguments > 0;
+  // of a call before, as long as what it reads has not driven the code out
+  const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes;
+  const double cold_code = counts.key_tiles == 0 || !code_is_cold
+                               ? 0
+                               : cold_code_cycles(asked_code_bytes(demand, plan, device, runs, parts_of(c).pages));
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waits_per_key_tile = demand.waits;
   options.waited_loads = demand.loads;
@@ -226,7 +231,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       combine_cycles(combine, device) +
       (r.walk.ctas == 0 ? 0
                         : launch_cycles(static_cast<double>(r.walk.ctas), device) + cycles_around_ctas(plan, device)) +
-      std::max({r.walk.cycles, of_dram, l2_cycles});
+      cold_code + std::max({r.walk.cycles, of_dram, l2_cycles});
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(busy, r.cycles, device);
   r.bound = bound_of(r.utilisation);

@@ -3,13 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "attest/plan/catalog.h"
+#include "attest/plan/launch.h"
+#include "attest/problem/file.h"
+#include "attest/simulator/case_counts.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
+#include "kernel_code.h"
 #include "measured_rows.h"
 
 namespace attest {
@@ -52,6 +59,49 @@ void expect_waits(const char* name, const std::string& file) {
 TEST(CodeFetch, CtasWaitForTheirCodeAsMeasured) {
   expect_waits("h200", ATTEST_H200_SM "/walked_code.csv");
   expect_waits("h100", ATTEST_H100 "/walked_code.csv");
+}
+
+// A launch brings 64 KiB of code to each of eight GPCs (16,640 sectors, of a kernel of as much as of longer ones); of a
+// longer kernel its CTAs have L2 asked for the rest of what they walk, from DRAM in a cold call: 13,000 to 32,000
+// cycles, where calls of the fast kinds take 2,500 more at most.
+TEST(CodeFetch, CodeBeyondTheFirst64KiBIsAskedForAsCounted) {
+  const DeviceSpec h100 = load_device("h100");
+  int longer = 0;
+  double asked_off = 0, cycles = 0, predicted = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H100 "/cold_code.csv")) {
+    const Case c = case_from_json_text(row.at("case"));
+    SCOPED_TRACE(command_line(c));
+    const KernelPlan plan = with_features(plan_named("attest", c, h100), c);
+    const KeyRuns runs = count_key_runs(c, plan);
+    const StepDemand demand = step_demand(plan, h100, count_case(c, plan), 0, parts_of(c));
+    const double asked = asked_code_bytes(demand, plan, h100, runs, parts_of(c).pages);
+    const std::string &text = row.at("text_bytes"), &sectors = row.at("gcc_sectors");
+    if (code_bytes(plan) > 0) {
+      EXPECT_NEAR(code_bytes(plan) / std::stod(text), 1, 0.07);
+    } else if (!text.empty()) {
+      EXPECT_LE(std::stod(text), 65'536);
+      EXPECT_EQ(asked, 0);
+    }
+    const std::int64_t ctas = c.problem.nheads;  // of 8 or more GPCs from 32 CTAs on
+    if (!sectors.empty() && ctas >= 32) {
+      const double counted = 32 * (std::stod(sectors) - 16'640) / 8;
+      std::printf("%s: %.0f bytes asked for, %.0f predicted\n", command_line(c).c_str(), counted, asked);
+      if (asked == 0) {
+        EXPECT_EQ(counted, 0);
+      } else {
+        EXPECT_NEAR(asked / counted, 1, 0.21);
+        asked_off += std::abs(asked / counted - 1), ++longer;
+      }
+    }
+    const double cold = std::stod(row.at("cold_cycles")), warm = std::stod(row.at("warm_cycles"));
+    if (asked > 0 && ctas <= 132) {
+      std::printf("  cold %.0f cycles longer, %.0f predicted\n", cold - warm, cold_code_cycles(asked));
+      cycles += cold - warm, predicted += cold_code_cycles(asked);
+    }
+  }
+  EXPECT_EQ(longer, 15);
+  EXPECT_LT(asked_off / longer, 0.12);
+  EXPECT_NEAR(predicted / cycles, 1, 0.07);
 }
 
 TEST(CodeFetch, CodeThatAnSmKeepsIsNotWaitedFor) {

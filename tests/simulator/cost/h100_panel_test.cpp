@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,6 @@ constexpr Beyond beyond[] = {
     {"synchronous", "l2_read_bytes", 6, 19.8, drift},
     {"scores", "dram_read_bytes", 2.8, 9.1, lost},
     {"forced spill", "dram_read_bytes", 5.0, 12.2, "512 keys under a mask: not known why"},
-    {"headdim", "cycles", 4.2, 12.1, "headdim 100: copies by a function, 11.3 on an H200"},
-    {"paged", "cycles", 6.3, 11.6, "as on an H200, 5.9 there"},
     {"forced spill", "cycles", 4.7, 14.9, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.2, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "dram_write_bytes", 18.3, 50.2, drift},
@@ -48,25 +47,25 @@ TEST(Panel, AnH100ThatTheModelsHadNotSeen) {
 TEST(Panel, AnH100ThroughNsightCompute) {
   const CountedPanel panel = counted_panel("h100_ncu_panel.csv", load_device("h100"));
   std::fputs(to_table(panel.compared).c_str(), stdout);
-  struct Reached {
+  struct OfMechanism {
     const char *mechanism, *figure;
     double mean, most;
   };
-  for (const Reached& r : {Reached{"split", "dram_read_bytes", 0.3, 0.8},
-                           {"split", "dram_write_bytes", 3.8, 10.2},
-                           {"split", "cycles", 4.1, 5.5},
-                           {"unfused", "dram_read_bytes", 0.4, 1.0},
-                           {"unfused", "dram_write_bytes", 1.6, 4.5},
-                           {"unfused", "cycles", 5.3, 6.9},
-                           {"", "registers_per_thread", 0, 0},
-                           {"", "smem_wavefronts", 0.01, 0.2},
-                           {"", "sm_read_bytes", 0.35, 7.1},
-                           {"", "sm_write_bytes", 0.05, 2.3},
-                           {"", "dram_read_bytes", 1.3, 13.5},
-                           {"", "l2_read_bytes", 2.7, 23},
-                           {"", "l2_crossing_bytes", 3.0, 13.9},
-                           {"", "dram_write_bytes", 5.1, 39},
-                           {"", "cycles", 3.1, 11.8}}) {
+  for (const OfMechanism& r : {OfMechanism{"split", "dram_read_bytes", 0.3, 0.8},
+                               {"split", "dram_write_bytes", 3.8, 10.2},
+                               {"split", "cycles", 4.1, 5.5},
+                               {"unfused", "dram_read_bytes", 0.4, 1.0},
+                               {"unfused", "dram_write_bytes", 1.6, 4.5},
+                               {"unfused", "cycles", 5.3, 6.9},
+                               {"", "registers_per_thread", 0, 0},
+                               {"", "smem_wavefronts", 0.01, 0.2},
+                               {"", "sm_read_bytes", 0.35, 7.1},
+                               {"", "sm_write_bytes", 0.05, 2.3},
+                               {"", "dram_read_bytes", 1.3, 13.5},
+                               {"", "l2_read_bytes", 2.7, 23},
+                               {"", "l2_crossing_bytes", 3.0, 13.9},
+                               {"", "dram_write_bytes", 5.1, 39},
+                               {"", "cycles", 3.1, 11.8}}) {
     const FigureErrors e = errors_of(panel.compared, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
     EXPECT_LE(100 * e.mean, r.mean) << r.mechanism << r.figure;
@@ -74,25 +73,48 @@ TEST(Panel, AnH100ThroughNsightCompute) {
   }
 }
 
-// `spill_tails.csv`: calls of a few waves of CTAs and of parts of one. Where an SM has one CTA left L1 holds all of its
-// words, and where others have none it has L2 for itself: as if all had two to the end, SM reads are 2.6 / 11 per cent
-// off and cycles 9.7 / 24.
-TEST(Panel, SpillOfAnH100sFewWaves) {
-  const std::string path = ATTEST_H100 "/spill_tails.csv";
+/// Calls of a file, mean and most error of a figure in per cent.
+struct Reached {
+  const char* figure;
+  double mean, most;
+};
+void expect_reached(const std::string& file, bool warm, int calls, std::initializer_list<Reached> reached) {
+  SCOPED_TRACE(file);
+  const std::string path = ATTEST_H100 "/" + file;
   std::vector<Comparison> compared;
   for (const MeasuredCall& call : measured_from_csv(read_file("panel", path, 8 << 20), path).calls)
-    compared.push_back(compare(call, load_device("h100"), nullptr));
+    compared.push_back(compare(call, load_device("h100"), nullptr, warm));
   std::fputs(to_table(compared).c_str(), stdout);
-  const auto keeps = [&](const char* figure, double mean, double most) {
-    const FigureErrors e = errors_of(compared, figure);
-    EXPECT_EQ(e.calls, 19) << figure;
-    EXPECT_LE(100 * e.mean, mean) << figure;
-    EXPECT_LE(100 * e.most, most) << figure << command_line(e.worst->call.c);
-  };
-  keeps("sm_read_bytes", 1.0, 2.6);
-  keeps("l2_read_bytes", 2.9, 8.8);
-  keeps("dram_read_bytes", 2.7, 11.3);
-  keeps("cycles", 4.5, 13.7);
+  for (const Reached& r : reached) {
+    const FigureErrors e = errors_of(compared, r.figure);
+    EXPECT_EQ(e.calls, calls) << r.figure;
+    EXPECT_LE(100 * e.mean, r.mean) << r.figure;
+    EXPECT_LE(100 * e.most, r.most) << r.figure << command_line(e.worst->call.c);
+  }
+}
+
+// Calls of a few waves of CTAs and of parts of one. Where an SM has one CTA left L1 holds all of its words, and where
+// others have none it has L2 for itself: as if all had two to the end, SM reads of `spill_tails.csv` are 2.6 / 11 per
+// cent off and cycles 9.7 / 24. The second file was counted when that was in the model.
+TEST(Panel, SpillOfAnH100sFewWaves) {
+  expect_reached("spill_tails.csv", false, 19,
+                 {{"sm_read_bytes", 1.0, 2.6},
+                  {"l2_read_bytes", 2.9, 8.8},
+                  {"dram_read_bytes", 2.7, 11.3},
+                  {"cycles", 4.5, 13.7}});
+  expect_reached("spill_tails_blind.csv", false, 21,
+                 {{"sm_read_bytes", 1.2, 2.4},
+                  {"l2_read_bytes", 2.3, 14.8},
+                  {"dram_read_bytes", 3.5, 16.7},
+                  {"cycles", 3.7, 6.5}});
+}
+
+// Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does
+// not what a launch leaves of the kernels' code (CodeFetch.*), or with what the same call has left. Without the former
+// the shortest are predicted to take 0.48 to 0.6 of what they do.
+TEST(Panel, OneWaveOnAnH100ColdAndWarm) {
+  expect_reached("one_wave.csv", false, 85, {{"cycles", 9.0, 33}});
+  expect_reached("one_wave_warm.csv", true, 85, {{"cycles", 9.6, 32}});
 }
 
 }  // namespace

@@ -17,17 +17,29 @@ bool walk_apart(const Problem& p, const KernelPlan& plan) {
          lengths_of(p).size() > 1;
 }
 
-double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs) {
+namespace {
+
+/// Key tiles of a CTA that have code of their own.
+struct TilesOfCode {
+  double masked, whole;
+};
+TilesOfCode tiles_of_code(const KernelPlan& plan, const KeyRuns& runs) {
   const auto ctas = static_cast<double>(ctas_of(runs));
-  const double whole = d.issue - d.masked * d.masks;
-  const double masked_runs = static_cast<double>(runs.all - runs.whole) / ctas;
-  const double masked = plan.masked_steps > 0 ? plan.masked_steps : masked_runs;
-  const double around = device.kernel_code_scale * code_around_tiles(plan).instructions;
-  return instruction_bytes * (around + masked * (whole + d.masks) + static_cast<double>(runs.whole) / ctas * whole);
+  return {plan.masked_steps > 0 ? plan.masked_steps : static_cast<double>(runs.all - runs.whole) / ctas,
+          static_cast<double>(runs.whole) / ctas};
 }
 
-// Of ten calls of general kinds, 32 and 132 CTAs on an H100, cold less warm, over the bytes that L2 was asked for: 0.28
-// to 0.43 cycles a byte (`cold_code`), DRAM's latency beyond L2's for every ten lines or so.
+}  // namespace
+
+double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs) {
+  const double whole = d.issue - d.masked * d.masks;
+  const TilesOfCode tiles = tiles_of_code(plan, runs);
+  const double around = device.kernel_code_scale * code_around_tiles(plan).instructions;
+  return instruction_bytes * (around + tiles.masked * (whole + d.masks) + tiles.whole * whole);
+}
+
+// Of ten calls of general kinds, 32 and 132 CTAs on an H100, cold less warm, over the bytes that L2 was asked for, in
+// the mean (`cold_code`): 0.29 to 0.43 cycles a byte, and 0.14 of one whose K and V fill a side of L2.
 double cold_code_cycles(double asked) { return 0.35 * asked; }
 
 double asked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
@@ -38,8 +50,8 @@ double asked_code_bytes(const StepDemand& d, const KernelPlan& plan, const Devic
   // a function that copies goes round its loop for every granule
   double copies = 0;
   for (const Operand x : {Operand::k, Operand::v}) copies += copy_time(plan, device, x, pages).instructions;
-  const auto ctas = static_cast<double>(ctas_of(runs));
-  const double tiles = static_cast<double>(runs.all) / ctas;  // that have code of their own
+  const TilesOfCode of_code = tiles_of_code(plan, runs);
+  const double tiles = of_code.masked + of_code.whole;
   // fetching goes on behind a jump
   constexpr double behind_jump = 3 * 128;
   const double jumps = code_around_tiles(plan).jumps + tiles * (jumps_of_tile + code_of_scores(plan).jumps);

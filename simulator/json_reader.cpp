@@ -113,7 +113,7 @@ std::int64_t JsonReader::integer(const Json& object, std::string_view name, std:
 std::vector<double> JsonReader::numbers(const Json& object, std::string_view name, std::string_view path, double low,
                                         double high) const {
   const Json& values = member(object, name, path);
-  if (!values.is_array() || values.empty()) refuse(path, shown_value(values), "must be a list of numbers");
+  if (!values.is_array() || values.empty()) refuse(path, shown_value(values), "must be a list of at least one number");
   std::vector<double> list;
   for (const Json& value : values) list.push_back(number(value, fmt::format("{}[{}]", path, list.size()), low, high));
   return list;

@@ -97,7 +97,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
     missing = missing_words(r, masked, ctas, false);
     missing_together = copies_by_call(plan) && ctas > 1 ? missing_words(r, masked, ctas, true) : missing;
-    const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || missing.arguments > 0;
+    const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || copies_by_call(plan);
     for (int n = 1; n <= r.ctas_per_sm; ++n)
       if (n != ctas && uses_l1) by_sharing[static_cast<std::size_t>(n) - 1] = missing_words(r, masked, n, false);
     Counts executed = counts;
@@ -136,6 +136,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     }
     if (missing_together.copies > 0)
       options.cycles_together = cycles([&](int) -> const MissingWords& { return missing_together; });
+    options.waits_per_key_tile.clear();
+    for (int n = 1; n <= r.ctas_per_sm; ++n) options.waits_per_key_tile.push_back(demand_of(apart(n)).waits);
     options.paces.clear(), options.l2_busy.clear();
     for (int n = 1; n <= r.ctas_per_sm; ++n) options.l2_busy.push_back(l2_busy(demand_of(apart(n)), plan, device, n));
     for (int n = 1; n <= r.ctas_per_sm; ++n)
@@ -147,13 +149,12 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.l1_serves = missing_together.copies * (narrow_bytes(Operand::k) + narrow_bytes(Operand::v)) /
                       (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v));
   options.l1_lets_go = missing.arguments > 0;
-  // of a call before, as long as what it reads has not driven the code out
-  const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes;
+  // what a call before has left of it goes with what does not fit a side of L2
+  const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes / device.l2_partitions;
   const double cold_code = counts.key_tiles == 0 || !code_is_cold
                                ? 0
                                : cold_code_cycles(asked_code_bytes(demand, plan, device, runs, parts_of(c).pages));
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
-  options.waits_per_key_tile = demand.waits;
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
   options.frame = compiled_frame(spilling, plan_name, c, device);
@@ -189,6 +190,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   }
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
   double words_missing = r.walk.together * (missing_together.words - missing.words);
+  if (r.walk.shared.empty()) words_missing += missing.words;  // no CTA with a key tile was walked
   for (std::size_t n = 0; n < r.walk.shared.size(); ++n) words_missing += r.walk.shared[n] * by_sharing[n].words;
   const double missed_bytes =
       spilled_bytes(words_missing, r.walk.key_tiles) +

@@ -137,7 +137,7 @@ double Walk::pace(int sm) const {
   const auto sharing = static_cast<std::size_t>(active_[static_cast<std::size_t>(sm)]);
   const std::vector<std::vector<double>>& levels = options_.paces[std::min(sharing, options_.paces.size()) - 1];
   if (levels.empty()) return 1;
-  const double most = options_.l2_busy.empty() ? 0 : static_cast<double>(device_.num_sms) * options_.l2_busy.back();
+  const double most = options_.l2_busy.empty() ? 0 : schedule_.slots_a_round() * options_.l2_busy.back();
   const double part = most == 0 ? 1 : std::clamp(l2_busy_ / most, 0.0, 1.0);
   const auto level = std::lround(part * static_cast<double>(levels.size() - 1));
   const std::vector<double>& of_sms = levels[static_cast<std::size_t>(level)];
@@ -271,9 +271,10 @@ void Walk::simulate() {
           together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
       const double each =
           of_sharing[static_cast<std::size_t>(sharing) - 1] / (pace(slot.sm) * relative_speed(number, sharing));
+      const double waits =
+          options_.waits_per_key_tile.empty() ? 0 : options_.waits_per_key_tile[static_cast<std::size_t>(sharing) - 1];
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
-      varies = varied(slot, of_tiles * (each - options_.waits_per_key_tile),
-                      of_tiles * (each - (options_.l1_lets_go ? 0 : options_.waits_per_key_tile)));
+      varies = varied(slot, of_tiles * (each - waits), of_tiles * (each - (options_.l1_lets_go ? 0 : waits)));
       cycles = each * tiles;
       if (from_dram > 0) read = until_read(from_dram, now);
       if (options_.waited_loads > 0) {

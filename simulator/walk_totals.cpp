@@ -31,12 +31,13 @@ double WalkTotals::tensor_reads(double scale) const {
 /// stored.
 double WalkTotals::extrapolated_writes(double written, double scale) const {
   if (scale == 1) return written;
-  const auto left_over = static_cast<double>(options_.dirty_bytes_at_start);
+  const double begins = options_.empties_between && grid_.splits > 1 ? 2 : 1;  // of launches, with an empty L2
+  const double left_over = begins * static_cast<double>(options_.dirty_bytes_at_start);
   const double all = left_over + grid_.stored_bytes(std::int64_t{schedule_.slots()} * grid_.plan.cluster);
   if (grid_.spill_lines() == 0) {
     const double may_stay = static_cast<double>(device_.l2_bytes) * static_cast<double>(device_.l2_dirty_ways) /
                             static_cast<double>(device_.l2_ways);
-    return std::max(std::min(written, all), all - may_stay);
+    return std::max(std::min(written, all), all - begins * may_stay);
   }
   const double own = std::max(0.0, written - left_over);
   return std::min(written - own + own * scale, all);

@@ -46,7 +46,9 @@ void as_crashes(const MeasuredCall& call, Work work) {
 
 }  // namespace
 
-MeasuringGpu measuring_gpu() { return {open_device("ask `attest predict` alone").name, driver_version(), cuda_version(CUDART_VERSION)}; }
+MeasuringGpu measuring_gpu() {
+  return {open_device("ask `attest predict` alone").name, driver_version(), cuda_version(CUDART_VERSION)};
+}
 
 std::optional<std::string> unmeasurable(const MeasuredCall& call) {
   return DeviceCall::unsupported(*make_device_forward(call.kernel), call.c);

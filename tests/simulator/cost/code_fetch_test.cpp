@@ -62,8 +62,8 @@ TEST(CodeFetch, CtasWaitForTheirCodeAsMeasured) {
 }
 
 // A launch brings 64 KiB of code to each of eight GPCs (16,640 sectors, of a kernel of as much as of longer ones); of a
-// longer kernel its CTAs have L2 asked for the rest of what they walk, from DRAM in a cold call: 13,000 to 32,000
-// cycles, where calls of the fast kinds take 2,500 more at most.
+// longer kernel its CTAs have L2 asked for the rest of what they walk, from DRAM in a cold call: 9,000 to 32,000
+// cycles, where calls of the fast kinds take 3,900 more at most.
 TEST(CodeFetch, CodeBeyondTheFirst64KiBIsAskedForAsCounted) {
   const DeviceSpec h100 = load_device("h100");
   int longer = 0;

@@ -86,7 +86,8 @@ TEST_P(EveryField, IsNeededAndChecked) {
     json = good;
     const bool list = entry["value"].is_array();
     json["fields"][field]["value"] = "many";
-    expect_refused(json.dump(), field + ".value", "\"many\"", list ? "must be a list of numbers" : "must be a number");
+    expect_refused(json.dump(), field + ".value", "\"many\"",
+                   list ? "must be a list of at least one number" : "must be a number");
     json["fields"][field]["value"] = list ? Json({-3}) : Json(-3);
     expect_refused(json.dump(), field + (list ? ".value[0]" : ".value"), "-3", "is outside");
     json["fields"][field]["value"] = list ? Json({1e300}) : Json(1e300);

@@ -165,7 +165,7 @@ TEST(Panel, WarpsExecuteAsCounted) {
                 static_cast<long>(c.problem.seqlen_k), executed, counted, issued + pipes + loads + code + barriers,
                 issued, pipes, loads, code, barriers,
                 r.walk_options.cycles_per_key_tile.back() + ctas * r.walk_options.cycles_per_cta,
-                r.walk_options.waits_per_key_tile);
+                r.walk_options.waits_per_key_tile.back());
     EXPECT_GT(executed / counted,
               r.plan.num_warps == 1 ? 0.80 : 0.84);  // decoding's copies have addresses of their own
     EXPECT_LT(executed / counted, 1.03);

@@ -101,6 +101,10 @@ TEST(SmPaces, OfAClusterTheSlowestCounts) {
     return walk_tiles(c, plan, device, 1, options).cycles;
   };
   EXPECT_DOUBLE_EQ(cycles(1, 0.5), cycles(0.5, 1));
+  // with a CTA of each cluster on each SM L2 is as busy as it can be
+  options.paces = {{std::vector<double>(132, 4), std::vector<double>(132, 2), std::vector<double>(132, 1)}};
+  options.l2_busy = {0.7};
+  EXPECT_DOUBLE_EQ(walk_tiles(c, plan, device, 1, options).cycles, cycles(1, 1));
   EXPECT_GT(cycles(1, 0.5), 1.5 * cycles(1, 1));
 }
 

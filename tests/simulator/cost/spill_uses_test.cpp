@@ -147,6 +147,29 @@ TEST(SpillUses, AreRefusedOutOfOrderAndBeyondTheFrame) {
   EXPECT_TRUE(refused({{0, Kind::store, 2, false, 1}}, "spill_uses.word"));
 }
 
+// Of CTAs alone on their SM those of one, of two the others', and of three as of two.
+TEST(SpillUses, AreThoseOfAsManyCtasAsAnSmHas) {
+  DeviceSpec device = load_device("h200");
+  device.l2_bytes = std::int64_t{6} << 20;
+  const auto written = [&](std::int64_t nheads, int ctas, const std::vector<int>& words) {
+    const Case c = case_of(1, nheads, nheads, 1024, 64);  // 8 CTAs a head
+    KernelPlan plan = plan_for(c);
+    plan.spill_words_per_key_tile = 40;
+    TileWalkOptions options = times();
+    options.sampling = 1, options.noise = 0;
+    options.cycles_per_key_tile.assign(3, 1000);
+    for (const int n : words) options.spill_uses.push_back(untraced_spill_uses(n, 40, 0, 0));
+    const TileWalk walk = walk_tiles(c, plan, device, ctas, options);
+    return walk.dram_write_bytes + walk.dirty_bytes_left;
+  };
+  const double few = written(16, 1, {4}), many = written(16, 1, {40});
+  EXPECT_GT(many, 2 * few);
+  EXPECT_EQ(written(16, 1, {4, 40}), few);
+  EXPECT_EQ(written(33, 2, {4, 40}), written(33, 2, {40}));
+  EXPECT_EQ(written(49, 3, {4, 40}), written(49, 3, {4, 40, 40}));
+  EXPECT_NE(written(33, 2, {4, 40}), written(33, 2, {4}));
+}
+
 TEST(SpillUses, AFrameHasATilesWordsAndNoFewer) {
   const Case c = case_of(1, 1, 1, 256, 64);
   KernelPlan plan = plan_for(c);

@@ -121,7 +121,8 @@ TEST(WalkTotals, SplitsOfAnL2ThatIsEmptiedBetweenLaunchesComeFromDram) {
   EXPECT_LT(emptied.dram_write_bytes, kept.dram_write_bytes);  // what the first had left dirty is nobody's
 }
 
-// Of 1.5 waves half of the CTAs run two an SM, and the rest alone; of half a wave all are alone, and of 100 waves few.
+// Of 1.5 waves two thirds of the CTAs run two an SM, and the rest alone; of half a wave all are alone, and of 100 waves
+// few.
 TEST(WalkTotals, KeyTilesAreSharedByAsManyCtasAsAnSmHas) {
   const DeviceSpec device = load_device("h200");
   const auto shared = [&](std::int64_t nheads, std::int64_t max_events) {

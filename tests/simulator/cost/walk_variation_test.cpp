@@ -67,7 +67,7 @@ TEST(WalkVariation, IsTheStepsOfWhatIsNotWaitedFor) {
   for (const double noise : {0.0, 1.0, 2.0})
     for (const double waits : {0.0, 0.5 * cycles}) {
       TileWalkOptions options = options_of(noise);
-      options.waits_per_key_tile = waits;
+      options.waits_per_key_tile.assign(options.cycles_per_key_tile.size(), waits);
       const Moments tiles = key_tiles_of(walk_tiles(one_head(), plan, device, 2, options));
       ASSERT_EQ(tiles.n, 4 * 2 * 255);
       EXPECT_NEAR(tiles.mean() / cycles, 1, 0.002);
@@ -83,7 +83,8 @@ TEST(WalkVariation, CtasInStepStayWithinAKeyTilesOfEachOther) {
   const double step = step_deviation(plan, device, 2), widest = 2 * std::sqrt(3.0);  // of uniform numbers
   for (const bool lets_go : {false, true}) {
     TileWalkOptions options = options_of(1);
-    options.in_step = true, options.l1_lets_go = lets_go, options.waits_per_key_tile = 0.5 * cycles;
+    options.in_step = true, options.l1_lets_go = lets_go;
+    options.waits_per_key_tile.assign(options.cycles_per_key_tile.size(), 0.5 * cycles);
     const double of_sm = 0.5 * step * cycles, within = lets_go ? 2 * of_sm : of_sm;
     const TileWalk walk = walk_tiles(one_head(), plan, device, 2, options);
     const auto ends = ends_of(walk);

@@ -45,7 +45,8 @@ struct TileWalkOptions {
   bool in_step = false;  ///< CTAs of an SM, whose key tiles then vary alike
   /// Then, that what L1 has let go of sets them apart: a CTA's waits vary as its other cycles do.
   bool l1_lets_go = false;
-  double waits_per_key_tile = 0;  // of these, in which warps do not stand in each other's way: they do not vary
+  /// Of these, in which warps do not stand in each other's way, and which do not vary; empty: none.
+  std::vector<double> waits_per_key_tile;
   /// Loads of K and V that a warp waits for, one behind another: for DRAM where they come from there. Who follows finds
   /// them in L2, but for those that are under way to the one ahead: a head's CTAs go at the pace of its first.
   double waited_loads = 0;

@@ -51,7 +51,8 @@ using Lines = std::vector<std::uint32_t>;
 
 class L2SetFinder {
  public:
-  explicit L2SetFinder(std::uint32_t seed = 1) : sms_(locate_sms()), buffer_(kBytes), on_device_(kPool), latency_(2), random_(seed) {
+  explicit L2SetFinder(std::uint32_t seed = 1)
+      : sms_(locate_sms()), buffer_(kBytes), on_device_(kPool), latency_(2), random_(seed) {
     constexpr std::int64_t lines_a_page = kPageBytes / kLineBytes;
     const std::vector<std::uint8_t> homes = page_homes(buffer_.data(), kBytes, sms_);
     for (std::uint32_t line = 0; line < kBytes / kLineBytes; ++line)

@@ -41,6 +41,8 @@ std::map<CtaShape, Alike> shapes_of_head(const Grid& grid, const LengthClass& le
       const int missing = has_top ? std::max(0, range.end * plan.tile_n - lengths.seqlen_k) : 0;
       Alike& alike = shapes[{std::max(0, walk.last - walk.first), missing, q_rows}];
       ++alike.ctas;
+      for (int n = 0; n < std::ssize(alike.runs.longer); ++n)
+        if (walk.last - walk.first > n) ++alike.runs.longer[static_cast<std::size_t>(n)];
       for (int run = 0, begin = walk.first; run < 6 && begin < walk.last; ++run) {
         const int end = std::max(begin, walk.run_end(run));
         const bool full = run == 1 || run == 4;
@@ -194,6 +196,7 @@ KeyRuns count_key_runs(const Case& c, const KernelPlan& plan) {
       total.whole += alike.runs.whole * heads;
       total.masked_first += alike.runs.masked_first * heads;
       total.whole_first += alike.runs.whole_first * heads;
+      for (std::size_t n = 0; n < total.longer.size(); ++n) total.longer[n] += alike.runs.longer[n] * heads;
     }
   }
   return total;

@@ -1,8 +1,10 @@
 #include "code_fetch.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "attest/simulator/compulsory.h"
+#include "compiled_fa2.h"
 #include "copy_time.h"
 #include "kernel_code.h"
 #include "queueing_network.h"
@@ -25,13 +27,20 @@ struct TilesOfCode {
 };
 TilesOfCode tiles_of_code(const KernelPlan& plan, const KeyRuns& runs) {
   const auto ctas = static_cast<double>(ctas_of(runs));
-  return {plan.masked_steps > 0 ? plan.masked_steps : static_cast<double>(runs.all - runs.whole) / ctas,
-          static_cast<double>(runs.whole) / ctas};
+  std::int64_t masked = runs.all - runs.whole;
+  if (plan.masked_steps > 0) {  // as many as it has key tiles
+    const auto steps = std::min(runs.longer.size(), static_cast<std::size_t>(plan.masked_steps));
+    masked =
+        std::accumulate(runs.longer.begin(), runs.longer.begin() + static_cast<std::ptrdiff_t>(steps), std::int64_t{0});
+  }
+  return {static_cast<double>(masked) / ctas, static_cast<double>(runs.whole) / ctas};
 }
 
 }  // namespace
 
-double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs) {
+double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
+                         const std::optional<SpillWords>& code) {
+  if (code) return instruction_bytes * walked_once(*code, runs);
   const double whole = d.issue - d.masked * d.masks;
   const TilesOfCode tiles = tiles_of_code(plan, runs);
   const double around = device.kernel_code_scale * code_around_tiles(plan).instructions;

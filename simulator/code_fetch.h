@@ -2,10 +2,14 @@
 // SMs of a GPC share. CTAs that go in step share each line. Those that walk different numbers of key tiles are in
 // different parts of the code, and each SM has its share of what the cache gives.
 #pragma once
+#include <cstdint>
+#include <optional>
+
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/problem.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/device.h"
+#include "attest/simulator/registers.h"
 #include "attest/simulator/step_time.h"
 
 namespace attest {
@@ -15,12 +19,13 @@ namespace attest {
 bool walk_apart(const Problem& p, const KernelPlan& plan);
 
 /// Of code that a CTA walks from its start to its end, each byte once: around its key tiles, in those that are masked,
-/// each with code of its own where the plan says so, and in those that are not.
+/// each with code of its own where the plan says so, and in those that are not; of machine code, where it is known.
 double walked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
-                         const KeyRuns& runs);
+                         const KeyRuns& runs, const std::optional<SpillWords>& code = {});
 
 /// Code that a GPC asks L2 for in a launch: a launch brings the first 64 KiB of a kernel along, and of what CTAs walk a
-/// kernel's other code has its part (`cold_code` in docs/results/h100.md). `pages`: as copy_time() has it.
+/// kernel's other code has its part (`cold_code` in docs/results/h100.md). `pages`: as copy_time() has it. 0 of kernels
+/// without calls, whose CTAs walk straight on: FlashAttention 2's take as long with the code in their GPC as from DRAM.
 double asked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
                         bool pages);
 

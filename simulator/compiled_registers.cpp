@@ -12,6 +12,7 @@
 
 #include "attest/plan/catalog.h"
 #include "attest/simulator/case_counts.h"
+#include "compiled_fa2.h"
 #include "copy_time.h"
 #include "csv.h"
 #include "embedded.h"
@@ -35,24 +36,11 @@ struct Compiled {
   std::string plan;
 };
 
-/// The cells of each line of a file but those that begin with '#'; the first line has the columns' names.
-std::vector<std::vector<std::string>> cells_of(std::string_view text) {
-  std::vector<std::vector<std::string>> lines;
-  each_line(text, [&](std::string_view line, std::size_t) {
-    if (!line.empty() && line[0] != '#') lines.push_back(csv_cells(line));
-  });
-  return lines;
-}
-
 std::vector<Compiled> read_compiled() {
-  const std::vector<std::vector<std::string>> lines = cells_of(embedded_registers().front().text);
-  const std::vector<std::string>& names = lines.front();
+  const CsvTable table(embedded_registers().front().text);
   std::vector<Compiled> rows;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const auto cell = [&](std::string_view name) {
-      return lines[i].at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
-    };
-    const auto number = [&](std::string_view name) { return std::atoi(cell(name).c_str()); };
+  for (std::size_t i = 0; i < table.lines().size(); ++i) {
+    const auto number = [&](std::string_view name) { return table.number(i, name); };
     const auto words = [&](const std::string& done) {
       const auto at = [&](const std::string& place) { return number(fmt::format("{}_{}", place, done)); };
       const auto of_tile = [&](const std::string& loop) {
@@ -62,7 +50,7 @@ std::vector<Compiled> read_compiled() {
       return Words{at("early"), at("once"), at("turn"), at("enters"), of_tile("masked"), of_tile("whole")};
     };
     rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("stack_bytes") / 4,
-                    words("stored"), words("loaded"), words("stores"), words("loads"), cell("plan")});
+                    words("stored"), words("loaded"), words("stores"), words("loads"), table.cell(i, "plan")});
   }
   return rows;
 }
@@ -94,8 +82,31 @@ SpillWords words_of(const Words& words, const KernelPlan& plan, const Case& c) {
     return tile.always + (plain ? tile.copy : 0) + (c.problem.window_left >= 0 ? tile.window : 0) +
            (c.problem.alibi ? tile.alibi : 0);
   };
-  return {words.early,           words.once,           words.turn,           words.enters,
-          of_tile(words.masked), of_tile(words.whole), words.masked.rescale, words.whole.rescale};
+  return {.early = words.early,
+          .once = words.once,
+          .run = words.turn,
+          .enters = words.enters,
+          .masked = of_tile(words.masked),
+          .whole = of_tile(words.whole),
+          .masked_rescales = words.masked.rescale,
+          .whole_rescales = words.whole.rescale,
+          .tiles = {}};
+}
+
+/// `plan` with those registers and, in a frame of local memory, words stored in each key tile and once a CTA.
+KernelPlan with_words_of(const CompiledFa2& kernel, KernelPlan plan) {
+  plan.known_registers = kernel.registers;
+  plan.spill_words_per_key_tile = kernel.spill.stored.whole;
+  plan.spill_words_per_cta = kernel.frame.words - kernel.frame.of_tile;
+  plan.spill_words_entering = std::min(kernel.spill.stored.enters, plan.spill_words_per_cta);
+  return plan;
+}
+
+/// FlashAttention 2's kernel whose registers and spill a plan has.
+const CompiledFa2* fa2_kernel_of(const KernelPlan& plan, std::string_view name, const Case& c,
+                                 const DeviceSpec& device) {
+  const CompiledFa2* const kernel = name == "fa2" ? compiled_fa2(plan, c, device) : nullptr;
+  return kernel != nullptr && plan == with_words_of(*kernel, plan) ? kernel : nullptr;
 }
 
 KernelPlan with_words_of(const Compiled& row, KernelPlan plan, const Case& c) {
@@ -126,8 +137,8 @@ bool is_of(const std::vector<std::string>& cells, const Compiled& row) {
 /// By clocks; 0 where the kernel has none. Its longest call comes first: what CTAs do around their key tiles they do at
 /// no other's cost.
 int lead_of(const Compiled& row) {
-  static const auto all = cells_of(embedded_cta_leads().front().text);
-  for (const std::vector<std::string>& cells : all)
+  static const CsvTable all(embedded_cta_leads().front().text);
+  for (const std::vector<std::string>& cells : all.lines())
     if (is_of(cells, row)) return std::max(0, std::atoi(cells.at(4).c_str()));
   return 0;
 }
@@ -149,6 +160,8 @@ SpillTrace trace_of(int cycles, const std::string& accesses) {
 }  // namespace
 
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device) {
+  if (const CompiledFa2* const kernel = name == "fa2" ? compiled_fa2(plan, c, device) : nullptr)
+    return with_words_of(*kernel, plan);
   for (const Compiled& row : compiled_kernels())
     if (row.plan == name && is_launched(row, plan, c, device)) {
       plan.older_cta_lead = lead_of(row);
@@ -159,18 +172,25 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
 
 std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
                                             const DeviceSpec& device) {
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, name, c, device)) return kernel->spill;
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return std::nullopt;
   return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c),
                        words_of(row->store_instructions, plan, c), words_of(row->load_instructions, plan, c)};
 }
 
+std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, std::string_view name, const Case& c,
+                                                const DeviceSpec& device) {
+  const CompiledFa2* const kernel = fa2_kernel_of(plan, name, c, device);
+  return kernel == nullptr ? std::nullopt : std::optional(kernel->instructions);
+}
+
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
   SpillTraces traces;
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return traces;
-  static const auto all = cells_of(embedded_spill_traces().front().text);
-  for (const std::vector<std::string>& cells : all)
+  static const CsvTable all(embedded_spill_traces().front().text);
+  for (const std::vector<std::string>& cells : all.lines())
     if (is_of(cells, *row))
       (cells.at(4) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
   return traces;
@@ -178,6 +198,8 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
 
 std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_view name, const Case& c,
                                          const DeviceSpec& device) {
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, name, c, device))
+    return kernel->frame.words == 0 ? std::nullopt : std::optional(kernel->frame);
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr || row->frame == 0) return std::nullopt;
   std::set<int> of_tile;
@@ -197,8 +219,8 @@ UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name
   const double tiles = static_cast<double>(counts.key_tiles), masked = static_cast<double>(counts.masked_key_tiles);
   const KeyRuns runs = count_key_runs(c, plan);
   const double before = static_cast<double>(runs.masked_first + runs.whole_first) / tiles;
-  static const auto all = cells_of(embedded_unseen_copies().front().text);
-  for (const std::vector<std::string>& cells : all) {
+  static const CsvTable all(embedded_unseen_copies().front().text);
+  for (const std::vector<std::string>& cells : all.lines()) {
     if (!is_of(cells, *row)) continue;
     const std::string &operand = cells.at(4), &place = cells.at(5);
     // the first K, with two slots the first V too, is copied before the loops

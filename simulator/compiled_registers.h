@@ -1,4 +1,5 @@
-// What a compiler made of gpu/sm80's kernels: simulator/measured/registers_gpu_sm80.csv, which travels in the program.
+// What a compiler made of gpu/sm80's kernels (simulator/measured/registers_gpu_sm80.csv, which travels in the program)
+// and of FlashAttention 2's (compiled_fa2.h).
 #pragma once
 #include <optional>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "attest/simulator/device.h"
 #include "attest/simulator/registers.h"
 #include "attest/simulator/tile_walk.h"
+#include "compiled_spill.h"
 #include "l1_cache.h"
 
 namespace attest {
@@ -20,15 +22,15 @@ namespace attest {
 /// for.
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
-struct CompiledSpill {
-  SpillWords stored, loaded;
-  SpillWords store_instructions, load_instructions;  // that move them, up to four words each
-};
-
 /// Of the compiled kernel whose registers and spill `plan` has: the one that `name` names, or any of its tiles. None
 /// where there is none.
 std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
                                             const DeviceSpec& device);
+
+/// What a warp of FlashAttention 2's kernel executes whose registers and spill a plan has, by the same places. None
+/// where `name` is another plan's or the kernel is not known.
+std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, std::string_view name, const Case& c,
+                                                const DeviceSpec& device);
 
 /// In which order a compiled kernel stores and loads those words in a key tile.
 struct SpillTraces {

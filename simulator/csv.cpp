@@ -1,5 +1,8 @@
 #include "csv.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace attest {
 
 std::vector<std::string> csv_cells(std::string_view line) {
@@ -25,5 +28,21 @@ std::string csv_cell(std::string_view text) {
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';
 }
+
+CsvTable::CsvTable(std::string_view text) {
+  each_line(text, [&](std::string_view line, std::size_t) {
+    if (line.empty() || line[0] == '#') return;
+    if (names_.empty())
+      names_ = csv_cells(line);
+    else
+      lines_.push_back(csv_cells(line));
+  });
+}
+
+const std::string& CsvTable::cell(std::size_t line, std::string_view name) const {
+  return lines_.at(line).at(static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin()));
+}
+
+int CsvTable::number(std::size_t line, std::string_view name) const { return std::atoi(cell(line, name).c_str()); }
 
 }  // namespace attest

@@ -22,4 +22,19 @@ void each_line(std::string_view text, Take take) {
 std::vector<std::string> csv_cells(std::string_view line);
 std::string csv_cell(std::string_view text);
 
+/// A table whose first line names its columns; lines that begin with '#' are comments.
+class CsvTable {
+ public:
+  explicit CsvTable(std::string_view text);
+  /// Lines besides the first, each of as many cells as it has.
+  const std::vector<std::vector<std::string>>& lines() const { return lines_; }
+  /// Of a line the cell under a name, as text, and as a whole number, 0 where it is none.
+  const std::string& cell(std::size_t line, std::string_view name) const;
+  int number(std::size_t line, std::string_view name) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<std::vector<std::string>> lines_;
+};
+
 }  // namespace attest

@@ -8,7 +8,8 @@ namespace attest {
 
 std::span<const EmbeddedFile> embedded_devices();
 std::span<const EmbeddedFile> embedded_models();
-std::span<const EmbeddedFile> embedded_registers();  // of gpu/sm80, as compiled
+std::span<const EmbeddedFile> embedded_registers();      // of gpu/sm80, as compiled
+std::span<const EmbeddedFile> embedded_registers_fa2();  // of FlashAttention 2 in a wheel of PyTorch
 std::span<const EmbeddedFile> embedded_cta_leads();
 std::span<const EmbeddedFile> embedded_spill_traces();
 std::span<const EmbeddedFile> embedded_unseen_copies();

@@ -14,6 +14,7 @@
 #include "attest/simulator/unified_buffer.h"
 #include "code_fetch.h"
 #include "combine_time.h"
+#include "compiled_fa2.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "missing_words.h"
@@ -70,6 +71,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   r.registers = estimate_registers(plan, device);
   const std::optional<CompiledSpill> compiled = compiled_spill(plan, plan_name, c, device);
+  const std::optional<SpillWords> code = compiled_instructions(plan, plan_name, c, device);
   if (compiled) r.registers.stored = compiled->stored, r.registers.loaded = compiled->loaded;
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
@@ -130,7 +132,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       const double tiles = static_cast<double>(counts.key_tiles) / static_cast<double>(ctas_of(runs));
       const double of_cta = tiles * options.cycles_per_key_tile.back() + cycles_per_cta(demand, plan, device);
       code_waits =
-          code_wait_cycles(walked_code_bytes(demand, plan, device, runs), of_cta, r.ctas_per_sm, device) / tiles;
+          code_wait_cycles(walked_code_bytes(demand, plan, device, runs, code), of_cta, r.ctas_per_sm, device) / tiles;
       demand = demand_of(missing);
       options.cycles_per_key_tile = cycles(apart);
     }
@@ -171,9 +173,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     return of_warp * plan.num_warps * static_cast<double>(times);
   };
   const auto by_all_warps = [&](const SpillWords& n) {
-    return by_warps(n.early, r.walk.ctas - r.walk.ctas_with_rows) + by_warps(n.once, r.walk.ctas_with_rows) +
-           by_warps(n.run, runs.all) + by_warps(n.enters, runs.whole) + by_warps(n.masked, counts.masked_key_tiles) +
-           by_warps(n.whole, r.walk.key_tiles - counts.masked_key_tiles) +
+    const double around =
+        by_warps(n.early, r.walk.ctas - r.walk.ctas_with_rows) + by_warps(n.once, r.walk.ctas_with_rows);
+    if (!n.tiles.empty()) return around + plan.num_warps * of_all_ctas(n, runs, r.walk.key_tiles);
+    return around + by_warps(n.run, runs.all) + by_warps(n.enters, runs.whole) +
+           by_warps(n.masked, counts.masked_key_tiles) + by_warps(n.whole, r.walk.key_tiles - counts.masked_key_tiles) +
            by_warps(n.masked_rescales, runs.masked_first) +  // O is rescaled in the first key tile, and seldom after
            by_warps(n.whole_rescales, runs.whole_first);
   };

@@ -7,10 +7,10 @@ LABEL = re.compile(r"(\.L_x_\d+):")
 
 
 def read_arguments(description, *words):
-    """`words`, FILE... and --nvdisasm."""
+    """`words`, of which those with dashes have a default, FILE... and --nvdisasm."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     for word in words:
-        parser.add_argument(word)
+        parser.add_argument(word, **({"default": word.strip("-")} if word.startswith("-") else {}))
     parser.add_argument("files", nargs="+")
     parser.add_argument("--nvdisasm", default="nvdisasm")
     return parser.parse_args()

@@ -1,15 +1,20 @@
-// Plans by name with what the compiler made of their kernels: simulator/measured/registers_gpu_sm80.csv.
+// Plans by name with what the compiler made of their kernels: simulator/measured/registers_gpu_sm80.csv and
+// registers_fa2_torch.csv.
 #include "compiled_registers.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
+#include "attest/problem/file.h"
 #include "attest/simulator/case_counts.h"
 #include "attest/simulator/report.h"
+#include "compiled_fa2.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -132,7 +137,8 @@ TEST(CompiledRegisters, FramesAreThoseOfMachineCode) {
   Case gap = d128();
   gap.layout.row_gap = 4;
   EXPECT_EQ(frame("h200", "attest", gap), (LocalFrame{36, 4}));
-  EXPECT_EQ(frame("h200", "fa2", d128()), std::nullopt);
+  EXPECT_EQ(frame("h200", "fa2", d128()), (LocalFrame{33, 14}));
+  EXPECT_EQ(frame("mtt-s4000", "fa2", d128()), std::nullopt);
 }
 
 // Two CTAs an SM on an H200, whose frames are 2.5 times L1; one on an A100, whose frame fits.
@@ -158,8 +164,74 @@ TEST(CompiledRegisters, OtherKernelsAreLeftAlone) {
   Case wide = d128();
   wide.problem.dtype = Dtype::fp32;
   EXPECT_EQ(plan_on("h200", "attest", wide).known_registers, 0);
-  const KernelPlan fa2 = fa2_plan(d128().problem, 232448);
-  EXPECT_EQ(plan_on("h200", "fa2", d128()).spill_words_per_cta, fa2.spill_words_per_cta);
+  EXPECT_EQ(plan_on("h200", "fa2", wide).known_registers, 0);
+  EXPECT_EQ(plan_on("h200", "fa3", d128()), with_layout(fa3_plan(d128().problem, 232448), d128()));
+}
+
+// FlashAttention 2's kernels as a wheel of PyTorch has them, by what their code hangs on: whole tiles, whole rows, the
+// mask; of an architecture's newest code that a device runs, or estimated where there is none.
+TEST(CompiledRegisters, FlashAttention2HasItsOwnWords) {
+  Case causal = d128(), ragged = d128(), narrow = d128(), window = d128(), lengths = d128(), pages = d128();
+  causal.problem.causal = Causal::bottom_right;
+  ragged.problem.causal = Causal::bottom_right, ragged.problem.seqlen_q = ragged.problem.seqlen_k = 832;
+  narrow.problem.headdim = narrow.problem.headdim_v = 112;
+  window.problem.window_left = 255, window.problem.window_right = 0;
+  lengths.problem.batch = 2, lengths.problem.varlen_q = lengths.problem.varlen_k = {2048, 2048};
+  pages.layout.page_size = 64;
+  const auto words = [&](const Case& c, const char* device = "h200") {
+    const KernelPlan plan = plan_on(device, "fa2", c);
+    return std::array{plan.known_registers, plan.spill_words_per_key_tile, plan.spill_words_per_cta};
+  };
+  EXPECT_EQ(words(d128()), (std::array{255, 14, 19}));
+  EXPECT_EQ(words(d128(), "h100"), words(d128()));
+  EXPECT_EQ(words(causal), (std::array{255, 14, 18}));
+  EXPECT_EQ(words(ragged), (std::array{255, 8, 83}));
+  EXPECT_EQ(words(narrow), (std::array{255, 18, 16}));
+  EXPECT_EQ(words(window), (std::array{255, 32, 23}));
+  EXPECT_EQ(words(lengths), (std::array{255, 8, 7}));
+  EXPECT_NE(words(d128(), "a100"), words(d128()));
+  for (const auto& [c, device] : {std::pair{pages, "h200"}, {d128(), "mtt-s4000"}})
+    EXPECT_EQ(words(c, device)[0], 0) << device;
+}
+
+// What its warps execute of that code, beside the counter: short calls and long ones.
+TEST(CompiledRegisters, FlashAttention2ExecutesAsCounted) {
+  const DeviceSpec device = load_device("h100");
+  int calls = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H100 "/fa2_code.csv")) {
+    const auto number = [&](const char* column) { return std::stoll(row.at(column)); };
+    Case c;
+    Problem& p = c.problem;
+    p.batch = number("batch"), p.nheads = number("nheads"), p.nheads_k = number("nheads_k");
+    p.seqlen_q = p.seqlen_k = number("seqlen"), p.headdim = p.headdim_v = number("headdim");
+    p.dtype = Dtype::bf16;
+    if (number("causal") != 0) p.causal = Causal::bottom_right;
+    const KernelPlan plan = plan_named("fa2", c, device);
+    const double instructions = of_all_ctas(compiled_instructions(plan, "fa2", c, device).value(),
+                                            count_key_runs(c, plan), count_case(c, plan).key_tiles);
+    // of one key tile what stands around it is most, and hangs on which rows there are
+    EXPECT_NEAR(plan.num_warps * instructions / std::stod(row.at("inst_executed")), 1, p.seqlen_k < 380 ? 0.04 : 0.008)
+        << command_line(c);
+    ++calls;
+  }
+  EXPECT_EQ(calls, 20);
+}
+
+// 832 keys under a mask: seven query tiles of 2, 4, 6, 8, 10, 12 and 13 key tiles store 17, 39 and 98 words in their
+// first three, 2 as they enter the loop and 8 in each of its turns (an H200's counter has 41,680,896 bytes).
+TEST(CompiledRegisters, FlashAttention2StoresByKeyTile) {
+  const DeviceSpec device = load_device("h200");
+  Case c = d128();
+  c.problem.batch = 2, c.problem.nheads = c.problem.nheads_k = 32;
+  c.problem.seqlen_q = c.problem.seqlen_k = 832, c.problem.causal = Causal::bottom_right;
+  const SimulationReport r = simulate(c, plan_named("fa2", c, device), device, "fa2");
+  const int words = 7 * (17 + 39) + 6 * (98 + 2) + 8 * (1 + 3 + 5 + 7 + 9 + 10);
+  EXPECT_EQ(r.spill_store_bytes, 64.0 * 128 * 4 * words);
+  const std::optional<SpillWords> code = compiled_instructions(r.plan, "fa2", c, device);
+  ASSERT_TRUE(code.has_value());
+  const KeyRuns runs = count_key_runs(c, r.plan);
+  EXPECT_EQ(runs.longer, (std::array<std::int64_t, 6>{7 * 64, 7 * 64, 6 * 64, 6 * 64, 5 * 64, 5 * 64}));
+  EXPECT_EQ(of_all_ctas({.tiles = {5, 3}}, runs, 55 * 64), 7 * 64 * 8);
 }
 
 // At headdim 192 V's copies of whole tiles stand under P0, a wavefront for each 128 bytes.

@@ -161,7 +161,8 @@ TEST(CopyTime, OtherKernelsHaveNoSuchFunction) {
   for (const char* device : {"a100", "h200"}) {
     SCOPED_TRACE(device);
     const SimulationReport fa2 = predicted("fa2", paged(), device);
-    EXPECT_NEAR(fa2.cycles / predicted("fa2", together, device).cycles, 1, 0.01);
+    // whose kernel for pages is not the one that was read
+    EXPECT_NEAR(fa2.cycles / predicted("fa2", together, device).cycles, 1, 0.03);
     EXPECT_FALSE(hangs_on_copy_time("fa2", paged(), device));
     EXPECT_GT(predicted("attest", paged(), device).cycles / predicted("attest", together, device).cycles, 1.5);
     EXPECT_FALSE(hangs_on_copy_time("attest", together, device));

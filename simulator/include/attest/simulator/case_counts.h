@@ -1,6 +1,9 @@
 // The counts of a whole case: those of its distinct CTAs, recorded from the kernel's own roles, times how often each
 // occurs.
 #pragma once
+#include <array>
+#include <cstdint>
+
 #include "attest/problem/case.h"
 #include "attest/simulator/behaviour.h"
 #include "attest/simulator/counts.h"
@@ -21,6 +24,7 @@ struct KeyRuns {
   std::int64_t all = 0;                            // but for empty ones behind the last key tile
   std::int64_t whole = 0;                          // of whole tiles, at least one
   std::int64_t masked_first = 0, whole_first = 0;  // CTAs by their first key tile
+  std::array<std::int64_t, 6> longer{};            // CTAs that have more than so many key tiles
 };
 
 /// CTAs that have key tiles.

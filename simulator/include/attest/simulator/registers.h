@@ -1,5 +1,7 @@
 // Registers a thread that a plan needs, and what a compiler spills where it may not have them.
 #pragma once
+#include <vector>
+
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
 
@@ -17,6 +19,7 @@ struct SpillWords {
   int run = 0, enters = 0;                      // for each of its KeyRuns, for each of whole tiles
   int masked = 0, whole = 0;                    // for each such key tile
   int masked_rescales = 0, whole_rescales = 0;  // where O is rescaled in one
+  std::vector<int> tiles;  // of a CTA's first key tiles, where each has code of its own; the others are whole ones
 
   /// Of a CTA besides its key tiles, which are a run of masked ones, maybe of none, and one of whole ones.
   int of_cta() const { return once + 2 * run + enters + whole_rescales; }

@@ -102,10 +102,8 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 
 /// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
 /// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
-/// from shared memory in each key tile. Registers and spill are those of PyTorch 2.11's sm_90 code
-/// (docs/results/h200-sm.md): words stored in the loop over key tiles from its SASS, and once a CTA from the
-/// bytes counted (at headdim 80 and 192: simulator/measured/h200_drawn.csv). Lengths that are no multiple of the tiles
-/// run another kernel than whole tiles do.
+/// from shared memory in each key tile. Lengths that are no multiple of the tiles run another kernel than whole tiles
+/// do. What PyTorch's wheel has of them is simulator/measured/registers_fa2_torch.csv.
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
@@ -121,31 +119,11 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
   const bool whole_tiles = whole && padded <= 128 && !local && !p.alibi;
   plan = with_words_of(
       plan, {causal && !local, local, p.alibi, p.softcap != 0, whole_tiles, p.headdim == padded && !p.alibi});
-  if (plan.element_bytes == 2 && (padded == 128 || padded == 64)) {
-    plan.known_registers = 255;
-    plan.spill_words_per_key_tile = padded == 64 ? (causal && !whole ? 5 : 6) : whole ? 14 : 8;
-    if (padded == 128)
-      plan.spill_words_per_cta = whole ? (causal ? 16 : 14) : 7;
-    else
-      plan.spill_words_per_cta = whole ? (causal ? 26 : 22) : causal ? 43 : 17;
-    if (causal && whole) plan.spill_words_entering = 2;
-  }
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);
   if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
   plan.xu_per_query_tile = 3 * plan.num_warps;  // a head by heads of a key head
-  if (plan.element_bytes == 2 && padded == 96) {
-    const bool fills_rows = p.headdim == padded;
-    plan.known_registers = fills_rows && !(causal && whole) ? 252 : 255;
-    if (whole && fills_rows && causal) plan.spill_words_per_cta = 2;
-    if (whole && !fills_rows && !causal) plan.spill_words_per_cta = 18;
-  }
-  if (plan.element_bytes == 2 && padded == 192 && plan.num_warps == 8 && !causal) plan.known_registers = 228;
   const bool whole_here = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
-  if (plan.element_bytes == 2 && two_fit) {
-    plan.known_registers = 254;
-    if (causal && whole_here) plan.spill_words_per_cta = 9, plan.spill_words_entering = 4;
-  }
   const bool even = whole_here && !local && p.varlen_q.empty() && p.varlen_k.empty();
   plan.masked_steps = (causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n : 0) + (even ? 0 : 1);
   // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more

@@ -1,0 +1,89 @@
+#include "compiled_fa2.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "csv.h"
+#include "embedded.h"
+
+namespace attest {
+namespace {
+
+/// What a kernel is compiled for.
+struct Kernel {
+  int arch, headdim, tile_m, tile_n, num_warps;
+  int causal, local, softcap, even_mn, even_k;
+  friend auto operator<=>(const Kernel&, const Kernel&) = default;
+};
+
+constexpr const char* tiles_apart[] = {"first", "second", "third", "fourth", "fifth"};
+
+std::map<Kernel, CompiledFa2> read_kernels() {
+  const CsvTable table(embedded_registers_fa2().front().text);
+  std::map<Kernel, CompiledFa2> kernels;
+  for (std::size_t i = 0; i < table.lines().size(); ++i) {
+    const auto number = [&](std::string_view name) { return table.number(i, name); };
+    const auto by_place = [&](const char* what) {
+      const auto at = [&](const char* place) { return number(fmt::format("{}_{}", place, what)); };
+      SpillWords n;
+      n.early = at("early"), n.enters = at("enters"), n.whole = n.masked = at("whole");
+      for (const char* tile : tiles_apart)
+        if (number(fmt::format("{}_instructions", tile)) > 0) n.tiles.push_back(at(tile));
+      return n;
+    };
+    kernels[{number("arch"), number("headdim"), number("tile_m"), number("tile_n"), number("num_warps"),
+             number("causal"), number("local"), number("softcap"), number("even_mn"), number("even_k")}] = {
+        number("registers"),
+        {number("frame_words"), number("loop_words")},
+        {by_place("stored"), by_place("loaded"), by_place("stores"), by_place("loads")},
+        by_place("instructions")};
+  }
+  return kernels;
+}
+
+/// The newest one of the wheel that runs on the device; 0 where none does.
+int architecture_of(const DeviceSpec& device) {
+  const auto capability = static_cast<int>(device.compute_capability);
+  int newest = 0;
+  for (const int arch : {80, 86, 90, 100, 120})
+    if (arch <= capability && arch / 10 == capability / 10) newest = arch;
+  return newest;
+}
+
+}  // namespace
+
+const CompiledFa2* compiled_fa2(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  static const std::map<Kernel, CompiledFa2> kernels = read_kernels();
+  const Problem& p = c.problem;
+  const bool others = p.alibi || p.bias != Bias::none || p.prefix > 0 || !p.documents.empty() || p.sink;
+  if (plan.element_bytes != 2 || others || c.num_splits > 1 || c.layout.page_size > 0) return nullptr;
+  const bool local = p.window_left >= 0 || p.window_right >= 0, causal = p.causal != Causal::none && !local;
+  const bool lengths = !p.varlen_q.empty() || !p.varlen_k.empty();
+  const int headdim = plan.columns(Operand::q);
+  const bool even_k = p.headdim == headdim;
+  const bool whole = !lengths && p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
+  const auto found = kernels.find({architecture_of(device), headdim, plan.tile_m, plan.tile_n, plan.num_warps, causal,
+                                   local, p.softcap != 0, whole && even_k && !local && headdim <= 128, even_k});
+  return found == kernels.end() ? nullptr : &found->second;
+}
+
+double of_all_ctas(const SpillWords& n, const KeyRuns& runs, std::int64_t key_tiles) {
+  double sum = static_cast<double>(n.enters) * static_cast<double>(runs.longer.at(n.tiles.size()));
+  for (std::size_t i = 0; i < n.tiles.size(); ++i) {
+    sum += static_cast<double>(n.tiles[i]) * static_cast<double>(runs.longer[i]);
+    key_tiles -= runs.longer[i];
+  }
+  return sum + static_cast<double>(n.whole) * static_cast<double>(key_tiles);
+}
+
+double walked_once(const SpillWords& n, const KeyRuns& runs) {
+  const std::int64_t in_loop = runs.longer.at(n.tiles.size());
+  std::int64_t key_tiles = in_loop;
+  for (std::size_t i = 0; i < n.tiles.size(); ++i) key_tiles += runs.longer[i];
+  return of_all_ctas(n, runs, key_tiles) / static_cast<double>(ctas_of(runs));
+}
+
+}  // namespace attest

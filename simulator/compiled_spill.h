@@ -1,0 +1,12 @@
+// What a compiled kernel spills.
+#pragma once
+#include "attest/simulator/registers.h"
+
+namespace attest {
+
+struct CompiledSpill {
+  SpillWords stored, loaded;
+  SpillWords store_instructions, load_instructions;  // that move them, up to four words each
+};
+
+}  // namespace attest

@@ -125,7 +125,7 @@ Verdict judge_counts(const Case& c, const CountedKernel& kernel) {
   std::vector<Entry> entries;
   for (std::int64_t b = 0; b < c.problem.batch; ++b) entries.emplace_back(c.problem, b);
   for (const NamedPlan& named : named_plans) {
-    const KernelPlan plan = with_features(with_layout(named.make(c, 232448), c), c);
+    const KernelPlan plan = with_features(with_layout(named.make(c, {}), c), c);
     const Counts counted = count_case(c, *kernel(plan));
     const Expected expected = expected_counts(c.problem, plan, entries);
     const auto see = [&](const char* what, std::int64_t count, std::int64_t truth) {

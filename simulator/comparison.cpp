@@ -7,6 +7,7 @@
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/unfused.h"
 #include "compiled_registers.h"
+#include "refusals.h"
 
 namespace attest {
 namespace {
@@ -125,6 +126,7 @@ std::optional<double> ComparedFigure::ratio() const {
 Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan, bool warm) {
   Comparison result;
   result.call = call;
+  check_own_kernel(call.kernel, call.c);
   // a clock that is lower than the highest leaves DRAM and L2 more time a cycle
   DeviceSpec device = rated;
   const Value cycles = total(call, "sm__cycles_elapsed.max"), nanoseconds = total(call, "gpu__time_duration.sum");

@@ -179,6 +179,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     for (const std::size_t word : {0u, 1u, 4u})
       if (!is_printable(cells[word]))
         throw InvalidInput(file, fmt::format("line {}: {}", at, names[word]), must_be_printable);
+    if (cells[0] == "all") refuse(cells[0], "is the name of all mechanisms together, and of none");
     const auto launch = number(cells[3]);
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {

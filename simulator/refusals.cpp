@@ -44,6 +44,20 @@ void check_ablation(std::string_view name, const Case& c) {
 
 }  // namespace
 
+void check_own_kernel(std::string_view kernel, const Case& c) {
+  const Dtype dtype = c.problem.dtype;
+  const auto refuse = [&](std::string_view field, const std::string& value, std::string_view limit) {
+    throw InvalidInput(field, value, fmt::format("{}, and kernel {} takes nothing else", limit, kernel));
+  };
+  const std::string type = fmt::format("'{}'", to_string(dtype));
+  if (kernel == "sm80" && dtype != Dtype::fp16 && dtype != Dtype::bf16)
+    refuse("dtype", type, "is neither fp16 nor bf16");
+  if (kernel != "unfused") return;
+  if (is_fp8(dtype)) refuse("dtype", type, "is none of fp16, bf16, fp32");
+  if (c.num_splits > 1) refuse("num_splits", std::to_string(c.num_splits), "is above 1");
+  if (c.backward) refuse("backward", "true", "is not false");
+}
+
 void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
   validate(c);
   if (const Undescribed lacking = undescribed(c); lacking.field != nullptr)
@@ -65,14 +79,18 @@ std::optional<std::string> unpredicted(const Case& c) {
   return fmt::format("{}: the cost models do not describe {}", lacking.field, lacking.what);
 }
 
+PlanTarget plan_target(const DeviceSpec& device) {
+  return {static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u)),
+          static_cast<int>(device.compute_capability)};
+}
+
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
   validate(c);
   check_ablation(name, c);
-  const auto smem_bytes = static_cast<std::uint32_t>(std::min<std::int64_t>(device.smem_bytes_per_cta_max, ~0u));
+  const PlanTarget target = plan_target(device);
   for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
     for (const NamedPlan& named : plans)
-      if (named.name == name)
-        return with_compiled_registers(with_layout(named.make(c, smem_bytes), c), name, c, device);
+      if (named.name == name) return with_compiled_registers(with_layout(named.make(c, target), c), name, c, device);
   std::string known;
   for (const NamedPlan& named : named_plans) known += (known.empty() ? "" : ", ") + std::string(named.name);
   throw InvalidInput("plan", fmt::format("'{}'", name), fmt::format("is none of {}", known));

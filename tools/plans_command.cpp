@@ -10,6 +10,7 @@
 #include "attest/problem/error.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/plan_file.h"
+#include "attest/simulator/report.h"
 #include "case_flags.h"
 #include "commands.h"
 #include "output.h"
@@ -80,7 +81,7 @@ ExitCode run(const Flags& flags) {
     for (const int headdim : {64, 128, 256}) {
       Case c;
       c.problem.headdim = c.problem.headdim_v = headdim;
-      const KernelPlan plan = named.make(c, static_cast<std::uint32_t>(device.smem_bytes_per_cta_max));
+      const KernelPlan plan = named.make(c, plan_target(device));
       tilings.push_back({{"headdim", headdim},
                          {"tile_m", plan.tile_m},
                          {"tile_n", plan.tile_n},

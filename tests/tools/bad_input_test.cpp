@@ -230,7 +230,7 @@ const BadInput bad_inputs[] = {
      "headdim: 64 is outside 97 to 128, and --plan sm80-spill takes nothing else"},
     {{"predict", "--plan", "sm80-no-skip", "--headdim", "128", "--dtype", "fp32"},
      2,
-     "dtype: 'fp32' is neither fp16 nor bf16, and --plan sm80-no-skip takes nothing else"},
+     "dtype: 'fp32' is not bf16, and --plan sm80-no-skip takes nothing else"},
     {{"predict", "--plan", "fa2x"},
      2,
      "plan: 'fa2x' is none of attest, fa2, fa3, cudnn, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill; "

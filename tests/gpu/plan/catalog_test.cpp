@@ -65,7 +65,7 @@ TEST(Catalog, WordsFollowTheCopiesTheSlotsAndWhatTheScoresTake) {
 
 TEST(Catalog, AnAblationTakesOneMechanismAway) {
   for (const NamedPlan& named : ablation_plans) {
-    const KernelPlan plan = named.make(plain(), smem_bytes), whole = attest_plan(plain(), smem_bytes);
+    const KernelPlan plan = named.make(plain(), {smem_bytes}), whole = attest_plan(plain(), smem_bytes);
     EXPECT_EQ(plan.tile_n, whole.tile_n);
     EXPECT_EQ((plan.swizzled != whole.swizzled) + (plan.copy_kind != whole.copy_kind) +
                   (plan.skips_tiles != whole.skips_tiles) + (plan.known_registers != whole.known_registers),
@@ -84,7 +84,7 @@ TEST(Catalog, WhatHasNoAblationIsRefused) {
       EXPECT_FALSE(has_ablations(c));
       EXPECT_TRUE(ablation_fault(c));
       try {
-        named.make(c, smem_bytes);
+        named.make(c, {smem_bytes});
         ADD_FAILURE() << named.name << " is predicted";
       } catch (const InvalidInput& error) {
         EXPECT_EQ(error.field(), "plan");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "attest/plan/catalog.h"
 
 namespace attest {
@@ -14,6 +16,28 @@ TEST(KernelPlan,
   EXPECT_EQ(fa2_plan(p, 232448).smem_bytes(), 65536u);
   p.headdim = p.headdim_v = 64;
   EXPECT_EQ(fa2_plan(p, 232448).smem_bytes(), 49152u);
+}
+
+// 8.6 to 8.9 have tiles of their own at headdims 96 and 128, by whether there is a mask without a window.
+TEST(KernelPlan, FlashAttention2HasSmallerTilesForSmallerGpus) {
+  const auto tile = [](std::int64_t headdim, bool causal, int compute_capability, std::int64_t window = -1) {
+    Problem p;
+    p.headdim = p.headdim_v = headdim, p.causal = causal ? Causal::bottom_right : Causal::none, p.window_left = window;
+    const KernelPlan plan = fa2_plan(p, compute_capability == 90 ? 232448 : 101376, compute_capability);
+    EXPECT_LE(plan.smem_bytes(), 101376);
+    return std::array{plan.tile_m, plan.tile_n, plan.num_warps};
+  };
+  for (const int compute_capability : {86, 89}) {
+    EXPECT_EQ(tile(128, false, compute_capability), (std::array{128, 32, 4}));
+    EXPECT_EQ(tile(128, true, compute_capability), (std::array{64, 64, 4}));
+    EXPECT_EQ(tile(128, true, compute_capability, 99), (std::array{128, 32, 4}));
+    EXPECT_EQ(tile(96, false, compute_capability), (std::array{128, 64, 4}));
+    EXPECT_EQ(tile(96, true, compute_capability), (std::array{64, 64, 4}));
+    EXPECT_EQ(tile(64, true, compute_capability), (std::array{128, 128, 4}));
+    EXPECT_EQ(tile(256, true, compute_capability), (std::array{64, 64, 4}));
+  }
+  EXPECT_EQ(tile(128, true, 90), (std::array{128, 64, 4}));
+  EXPECT_EQ(tile(128, true, 120), (std::array{128, 64, 4}));
 }
 
 TEST(KernelPlan, EverySmallGpuGetsAPlanThatFits) {

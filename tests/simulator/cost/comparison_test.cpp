@@ -61,6 +61,34 @@ TEST(Comparison, FiguresStandBesideTheirCountersInOneUnit) {
 }
 
 // What did not happen has no ratio, and what cannot have been is refused.
+// A file may say anything: what our own kernels do not run was not counted of them.
+TEST(Comparison, CallsThatOurKernelDoesNotRunAreRefused) {
+  MeasuredCall call;
+  call.launches.resize(1);
+  const auto refused = [&](const char* kernel, auto change) {
+    call.kernel = kernel, call.c = {};
+    change(call.c);
+    try {
+      compare(call, load_device("h200"), nullptr, false);
+    } catch (const InvalidInput& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused("sm80", [](Case& c) { c.problem.dtype = Dtype::fp32; }),
+            "dtype: 'fp32' is neither fp16 nor bf16, and kernel sm80 takes nothing else");
+  EXPECT_EQ(refused("sm80-spill",
+                    [](Case& c) { c.problem.headdim = c.problem.headdim_v = 128, c.problem.dtype = Dtype::fp16; }),
+            "dtype: 'fp16' is not bf16, and --plan sm80-spill takes nothing else");
+  EXPECT_EQ(refused("unfused", [](Case& c) { c.problem.dtype = Dtype::fp8_e4m3; }),
+            "dtype: 'fp8_e4m3' is none of fp16, bf16, fp32, and kernel unfused takes nothing else");
+  EXPECT_EQ(refused("unfused", [](Case& c) { c.num_splits = 2; }),
+            "num_splits: 2 is above 1, and kernel unfused takes nothing else");
+  EXPECT_EQ(refused("unfused", [](Case& c) { c.backward = true; }),
+            "backward: true is not false, and kernel unfused takes nothing else");
+  EXPECT_EQ(refused("mine", [](Case& c) { c.problem.dtype = Dtype::fp32; }), "");
+}
+
 TEST(Comparison, CountersOfNothing) {
   const DeviceSpec h200 = load_device("h200");
   MeasuredCall call = counted("a", 8, 1);

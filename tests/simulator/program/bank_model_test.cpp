@@ -90,7 +90,7 @@ TEST(BankModel, EqualsEnumerationForEveryKindOfAccess) {
         for (const NamedPlan& named : named_plans) {
           const Case c{p, {}, Distribution::normal, 0};
           if (named.name == "fa3" && dtype != Dtype::bf16) continue;
-          KernelPlan plan = with_layout(named.make(c, 232448), c);
+          KernelPlan plan = with_layout(named.make(c, {}), c);
           if (plan.invalid() != nullptr) continue;
           plan.swizzled = swizzled;
           compare(plan, p, sink);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attest/plan/catalog.h"
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
 #include "attest/simulator/counts.h"
@@ -87,6 +88,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& plan, const DeviceSpe
 
 /// Fills in the unfused path and the ratios to it, from the report's own case, device, DRAM bytes and time_us.
 void compare_with_unfused(SimulationReport& report);
+
+/// What of a device named plans hang on.
+PlanTarget plan_target(const DeviceSpec& device);
 
 /// The plan of that name for a case on a device. Throws InvalidInput naming `plan`.
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device);

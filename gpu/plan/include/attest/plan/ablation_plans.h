@@ -14,7 +14,7 @@ namespace attest {
 /// Whether gpu/sm80's ablations run a case, and what they say of one that they do not.
 constexpr bool has_ablations(const Case& c) {
   const Sm80Choice choice = sm80_choice(c);
-  return bytes_of(c.problem.dtype) == 2 && choice.tile == Sm80Tile::d128 && choice.kind == Sm80Kind::fast;
+  return c.problem.dtype == Dtype::bf16 && choice.tile == Sm80Tile::d128 && choice.kind == Sm80Kind::fast;
 }
 inline constexpr std::string_view ablation_limit =
     "runs what the tile for head dimension 128 runs by its fast kernel, nothing else";
@@ -29,7 +29,7 @@ inline std::optional<AblationFault> ablation_fault(const Case& c) {
   const auto unaligned = [](std::int64_t columns) { return columns % 8 != 0; };
   const bool another_tile = p.headdim > 128 || (p.headdim <= 96 && p.headdim_v <= 96);
   const std::pair<bool, AblationFault> faults[] = {
-      {bytes_of(p.dtype) != 2, {"dtype", "is neither fp16 nor bf16"}},
+      {p.dtype != Dtype::bf16, {"dtype", "is not bf16"}},
       {another_tile, {"headdim", "is outside 97 to 128"}},
       {p.headdim_v > 128, {"headdim_v", "is above 128"}},
       {p.seqlen_q <= 16, {"seqlen_q", "is below 17"}},
@@ -53,10 +53,10 @@ inline std::optional<AblationFault> ablation_fault(const Case& c) {
 
 /// attest_plan() with a mechanism taken away. Throws InvalidInput naming `plan` where gpu/sm80 has no such kernel.
 template <Sm80Ablation Ablation>
-KernelPlan ablated_plan(const Case& c, std::uint32_t max_smem_bytes) {
+KernelPlan ablated_plan(const Case& c, const PlanTarget& target) {
   constexpr std::string_view name = named(Ablation).name;
   if (!has_ablations(c)) throw InvalidInput("plan", "'" + std::string(name) + "'", ablation_limit);
-  return with_ablation(attest_plan(c, max_smem_bytes), Ablation);
+  return with_ablation(attest_plan(c, target.max_smem_bytes), Ablation);
 }
 
 /// What `--plan` takes besides.

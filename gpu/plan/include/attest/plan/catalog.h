@@ -100,21 +100,22 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
   return plan;
 }
 
-/// FlashAttention 2's forward as its launch templates choose it for GPUs with 160 KiB of shared memory and more, read
-/// off its launch sizes and counters: tile rows padded to a listed head dimension, one slot each for K and V, Q read
-/// from shared memory in each key tile. Lengths that are no multiple of the tiles run another kernel than whole tiles
-/// do. What PyTorch's wheel has of them is simulator/measured/registers_fa2_torch.csv.
-constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes) {
+/// FlashAttention 2's forward as its launch templates choose it, read off its launch sizes and counters, and off those
+/// templates for compute capability 8.6 to 8.9, which has smaller tiles: tile rows padded to a listed head dimension,
+/// one slot each for K and V, Q read from shared memory in each key tile. Lengths that are no multiple of the tiles run
+/// another kernel than whole tiles do. What PyTorch's wheel has of them is simulator/measured/registers_fa2_torch.csv.
+constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, int compute_capability = 90) {
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
   plan.padded_headdim = plan.padded_headdim_v = padded;
-  plan.tile_m = 128;
-  plan.tile_n = padded <= 64 ? 128 : 64;
+  const bool causal = p.causal != Causal::none, local = p.window_left >= 0 || p.window_right >= 0;
+  const bool small_tiles = compute_capability > 80 && compute_capability < 90 && (padded == 96 || padded == 128);
+  plan.tile_m = small_tiles && causal && !local ? 64 : 128;
+  plan.tile_n = padded <= 64 ? 128 : small_tiles && padded == 128 && plan.tile_m == 128 ? 32 : 64;
   plan.num_warps = padded <= 128 ? 4 : 8;
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
   plan.stores_zeros = true;
-  const bool causal = p.causal != Causal::none, local = p.window_left >= 0 || p.window_right >= 0;
   const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
   const bool whole_tiles = whole && padded <= 128 && !local && !p.alibi;
   plan = with_words_of(
@@ -283,19 +284,28 @@ constexpr KernelPlan attest_plan(const Case& c, std::uint32_t max_smem_bytes) {
   return with_words_of(plan, choice.kind);
 }
 
+/// What of a GPU a plan hangs on.
+struct PlanTarget {
+  std::uint32_t max_smem_bytes = 232'448;  // of a CTA
+  int compute_capability = 90;             // 90 for 9.0
+};
+
 struct NamedPlan {
   std::string_view name, description;
-  KernelPlan (*make)(const Case& c, std::uint32_t max_smem_bytes);
+  KernelPlan (*make)(const Case& c, const PlanTarget& target);
 };
 
 inline constexpr NamedPlan named_plans[] = {
-    {"attest", "our sm_80 forward: cp.async, ldmatrix, mma.sync, XOR swizzle, lazy rescale", attest_plan},
+    {"attest", "our sm_80 forward: cp.async, ldmatrix, mma.sync, XOR swizzle, lazy rescale",
+     [](const Case& c, const PlanTarget& target) { return attest_plan(c, target.max_smem_bytes); }},
     {"fa2", "FlashAttention 2 forward on sm_80 and later, from its launch sizes and counters",
-     [](const Case& c, std::uint32_t max_smem_bytes) { return fa2_plan(c.problem, max_smem_bytes); }},
+     [](const Case& c, const PlanTarget& target) {
+       return fa2_plan(c.problem, target.max_smem_bytes, target.compute_capability);
+     }},
     {"fa3", "FlashAttention 3 forward on sm_90, from its launch sizes and counters",
-     [](const Case& c, std::uint32_t max_smem_bytes) { return fa3_plan(c.problem, max_smem_bytes); }},
+     [](const Case& c, const PlanTarget& target) { return fa3_plan(c.problem, target.max_smem_bytes); }},
     {"cudnn", "cuDNN 9.19 forward on sm_90, from its launch sizes, counters and executed instructions",
-     [](const Case& c, std::uint32_t max_smem_bytes) { return cudnn_plan(c.problem, max_smem_bytes); }},
+     [](const Case& c, const PlanTarget& target) { return cudnn_plan(c.problem, target.max_smem_bytes); }},
 };
 
 }  // namespace attest

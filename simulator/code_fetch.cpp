@@ -1,7 +1,6 @@
 #include "code_fetch.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "attest/simulator/compulsory.h"
 #include "compiled_fa2.h"
@@ -14,7 +13,8 @@ namespace attest {
 constexpr double instruction_bytes = 16;
 
 bool walk_apart(const Problem& p, const KernelPlan& plan) {
-  const bool ends = p.causal != Causal::none || p.window_right >= 0, begins = p.window_left >= 0;
+  const auto bounds = [&](std::int64_t window) { return window >= 0 && window < p.seqlen_k; };
+  const bool ends = p.causal != Causal::none || bounds(p.window_right), begins = bounds(p.window_left);
   return (ends != begins && p.seqlen_q > plan.tile_m) || p.prefix > 0 || !p.documents.empty() ||
          lengths_of(p).size() > 1;
 }
@@ -28,10 +28,10 @@ struct TilesOfCode {
 TilesOfCode tiles_of_code(const KernelPlan& plan, const KeyRuns& runs) {
   const auto ctas = static_cast<double>(ctas_of(runs));
   std::int64_t masked = runs.all - runs.whole;
-  if (plan.masked_steps > 0) {  // as many as it has key tiles
-    const auto steps = std::min(runs.longer.size(), static_cast<std::size_t>(plan.masked_steps));
-    masked =
-        std::accumulate(runs.longer.begin(), runs.longer.begin() + static_cast<std::ptrdiff_t>(steps), std::int64_t{0});
+  if (plan.masked_steps > 0) {  // as many as it has key tiles, of which six are counted
+    masked = 0;
+    for (int step = 0; step < plan.masked_steps; ++step)
+      masked += runs.longer[std::min(runs.longer.size() - 1, static_cast<std::size_t>(step))];
   }
   return {static_cast<double>(masked) / ctas, static_cast<double>(runs.whole) / ctas};
 }
@@ -68,9 +68,9 @@ double asked_code_bytes(const StepDemand& d, const KernelPlan& plan, const Devic
   return std::min(all, walked + jumps * behind_jump) * (1 - of_launch / all);
 }
 
-double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device) {
+double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device, double busy_sms) {
   const double kept = static_cast<double>(device.code_cache_bytes) / ctas_per_sm;
-  const double fetch = std::max(0.0, code_bytes - kept) / device.code_bytes_per_clock;
+  const double fetch = std::max(0.0, code_bytes - kept) / device.code_bytes_per_clock * busy_sms;
   const NetworkDemand demand{.own = {{fetch}}, .shared = {}, .wait = std::max(0.0, cycles - fetch)};
   return std::max(0.0, cycle_of_network(demand, {ctas_per_sm}) - cycles);
 }

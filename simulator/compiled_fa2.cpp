@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "attest/plan/catalog.h"
 #include "csv.h"
 #include "embedded.h"
 
@@ -15,7 +16,7 @@ namespace {
 /// What a kernel is compiled for.
 struct Kernel {
   int arch, headdim, tile_m, tile_n, num_warps;
-  int causal, local, softcap, even_mn, even_k;
+  int causal, local, even_mn, even_k;
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
 
@@ -35,7 +36,7 @@ std::map<Kernel, CompiledFa2> read_kernels() {
       return n;
     };
     kernels[{number("arch"), number("headdim"), number("tile_m"), number("tile_n"), number("num_warps"),
-             number("causal"), number("local"), number("softcap"), number("even_mn"), number("even_k")}] = {
+             number("causal"), number("local"), number("even_mn"), number("even_k")}] = {
         number("registers"),
         {number("frame_words"), number("loop_words")},
         {by_place("stored"), by_place("loaded"), by_place("stores"), by_place("loads")},
@@ -45,7 +46,7 @@ std::map<Kernel, CompiledFa2> read_kernels() {
 }
 
 /// The newest one of the wheel that runs on the device; 0 where none does.
-int architecture_of(const DeviceSpec& device) {
+int fa2_architecture_of(const DeviceSpec& device) {
   const auto capability = static_cast<int>(device.compute_capability);
   int newest = 0;
   for (const int arch : {80, 86, 90, 100, 120})
@@ -58,15 +59,11 @@ int architecture_of(const DeviceSpec& device) {
 const CompiledFa2* compiled_fa2(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
   static const std::map<Kernel, CompiledFa2> kernels = read_kernels();
   const Problem& p = c.problem;
-  const bool others = p.alibi || p.bias != Bias::none || p.prefix > 0 || !p.documents.empty() || p.sink;
-  if (plan.element_bytes != 2 || others || c.num_splits > 1 || c.layout.page_size > 0) return nullptr;
-  const bool local = p.window_left >= 0 || p.window_right >= 0, causal = p.causal != Causal::none && !local;
-  const bool lengths = !p.varlen_q.empty() || !p.varlen_k.empty();
+  if (plan.element_bytes != 2 || c.num_splits > 1 || c.layout.page_size > 0) return nullptr;
+  const auto [causal, local] = fa2_mask(p);
   const int headdim = plan.columns(Operand::q);
-  const bool even_k = p.headdim == headdim;
-  const bool whole = !lengths && p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
-  const auto found = kernels.find({architecture_of(device), headdim, plan.tile_m, plan.tile_n, plan.num_warps, causal,
-                                   local, p.softcap != 0, whole && even_k && !local && headdim <= 128, even_k});
+  const auto found = kernels.find({fa2_architecture_of(device), headdim, plan.tile_m, plan.tile_n, plan.num_warps,
+                                   causal, local, fa2_is_even(p, plan), p.headdim == headdim});
   return found == kernels.end() ? nullptr : &found->second;
 }
 

@@ -17,9 +17,9 @@ struct CompiledFa2 {
   SpillWords instructions;  // that a warp executes, by the same places; what stands around key tiles is of the first
 };
 
-/// The kernel that is launched for a case on tiles of that plan; nullptr where there is none: inputs of other than 16
-/// bits, what FlashAttention 2 does not do or does in other kernels (splits, pages), and architectures that the wheel
-/// has no code for.
+/// The kernel that is launched for a case on tiles of that plan, without what the wheel's kernels do not do (a bias, a
+/// sink, segments, ALiBi, softcap), which would take more registers; nullptr where there is none: inputs of other than
+/// 16 bits, splits and pages, which other kernels do, and architectures that the wheel has no code for.
 const CompiledFa2* compiled_fa2(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
 
 /// Of a warp of each CTA that has key tiles, together: of counts by place of a kernel whose first key tiles have code

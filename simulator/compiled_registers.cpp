@@ -98,14 +98,14 @@ KernelPlan with_words_of(const CompiledFa2& kernel, KernelPlan plan) {
   plan.known_registers = kernel.registers;
   plan.spill_words_per_key_tile = kernel.spill.stored.whole;
   plan.spill_words_per_cta = kernel.frame.words - kernel.frame.of_tile;
-  plan.spill_words_entering = std::min(kernel.spill.stored.enters, plan.spill_words_per_cta);
+  plan.spill_words_entering = std::clamp(kernel.spill.stored.enters, 0, plan.spill_words_per_cta);
   return plan;
 }
 
-/// FlashAttention 2's kernel whose registers and spill a plan has.
-const CompiledFa2* fa2_kernel_of(const KernelPlan& plan, std::string_view name, const Case& c,
-                                 const DeviceSpec& device) {
-  const CompiledFa2* const kernel = name == "fa2" ? compiled_fa2(plan, c, device) : nullptr;
+/// FlashAttention 2's kernel whose registers and spill a plan of its kind has, whatever it is called.
+const CompiledFa2* fa2_kernel_of(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  const bool of_its_kind = plan.stores_zeros && plan.grid_order == GridOrder::tiles_batch_heads && plan.stages == 1;
+  const CompiledFa2* const kernel = of_its_kind ? compiled_fa2(plan, c, device) : nullptr;
   return kernel != nullptr && plan == with_words_of(*kernel, plan) ? kernel : nullptr;
 }
 
@@ -172,16 +172,15 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
 
 std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
                                             const DeviceSpec& device) {
-  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, name, c, device)) return kernel->spill;
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device)) return kernel->spill;
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return std::nullopt;
   return CompiledSpill{words_of(row->stored, plan, c), words_of(row->loaded, plan, c),
                        words_of(row->store_instructions, plan, c), words_of(row->load_instructions, plan, c)};
 }
 
-std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, std::string_view name, const Case& c,
-                                                const DeviceSpec& device) {
-  const CompiledFa2* const kernel = fa2_kernel_of(plan, name, c, device);
+std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device);
   return kernel == nullptr ? std::nullopt : std::optional(kernel->instructions);
 }
 
@@ -198,7 +197,7 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
 
 std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_view name, const Case& c,
                                          const DeviceSpec& device) {
-  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, name, c, device))
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device))
     return kernel->frame.words == 0 ? std::nullopt : std::optional(kernel->frame);
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr || row->frame == 0) return std::nullopt;

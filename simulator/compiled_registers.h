@@ -17,9 +17,10 @@ namespace attest {
 /// `plan`, which `name` names, with the registers of the kernel that gpu/sm80 launches for a case and the words that it
 /// stores: in each key tile, those of ALiBi's branch where there is ALiBi; once a CTA, those of the first tile's
 /// rescaled O and of two runs of key tiles among them; and by how much an SM's older CTA is faster
-/// (simulator/measured/cta_leads.csv). Masked tiles are taken for whole ones. Unchanged where the plan is another one
-/// (made smaller for the device, 32-bit or 8-bit inputs, somebody else's) or the device's architecture was not compiled
-/// for.
+/// (simulator/measured/cta_leads.csv). Masked tiles are taken for whole ones. With those of FlashAttention 2's kernel
+/// where `name` is fa2: words of a turn of its loop, and as once a CTA the others of its frame. Unchanged where the
+/// plan is another one (made smaller for the device, 32-bit or 8-bit inputs, FlashAttention 3's or cuDNN's) or the
+/// device's architecture was not compiled for.
 KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 /// Of the compiled kernel whose registers and spill `plan` has: the one that `name` names, or any of its tiles. None
@@ -27,10 +28,9 @@ KernelPlan with_compiled_registers(KernelPlan plan, std::string_view name, const
 std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_view name, const Case& c,
                                             const DeviceSpec& device);
 
-/// What a warp of FlashAttention 2's kernel executes whose registers and spill a plan has, by the same places. None
-/// where `name` is another plan's or the kernel is not known.
-std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, std::string_view name, const Case& c,
-                                                const DeviceSpec& device);
+/// What a warp of FlashAttention 2's kernel executes whose registers and spill a plan has, by the same places. None of
+/// other plans and where the kernel is not known.
+std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
 
 /// In which order a compiled kernel stores and loads those words in a key tile.
 struct SpillTraces {

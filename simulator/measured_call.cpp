@@ -179,7 +179,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     for (const std::size_t word : {0u, 1u, 4u})
       if (!is_printable(cells[word]))
         throw InvalidInput(file, fmt::format("line {}: {}", at, names[word]), must_be_printable);
-    if (cells[0] == "all") refuse(cells[0], "is the name of all mechanisms together, and of none");
+    if (cells[0] == "all" || cells[0].empty()) refuse(cells[0], "stands for all mechanisms together, and for none");
     const auto launch = number(cells[3]);
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {
@@ -219,6 +219,9 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
              fmt::format("is line {} once more, {} and all; remove one of them", before->second, cycles));
   });
   refuse_unfinished();
+  for (const std::string& comment : result.comments)
+    for (const bool warm : {false, true})
+      if (!result.warm && comment.find(warm ? "warm caches" : "cold caches") != std::string::npos) result.warm = warm;
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <tuple>
 
 #include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
@@ -32,30 +33,41 @@ Undescribed undescribed(const Case& c) {
   return {};
 }
 
-void check_ablation(std::string_view name, const Case& c) {
-  const auto is_named = [&](const NamedPlan& named) { return named.name == name; };
-  if (std::none_of(std::begin(ablation_plans), std::end(ablation_plans), is_named)) return;
-  const auto fault = ablation_fault(c);
-  if (!fault) return;
-  const auto value = to_json(c).at(std::string(fault->field));
-  throw InvalidInput(fault->field, value.is_string() ? fmt::format("'{}'", value.get<std::string>()) : value.dump(),
-                     fmt::format("{}, and --plan {} takes nothing else", fault->limit, name));
+bool is_ablation(std::string_view name) {
+  return std::ranges::any_of(ablation_plans, [&](const NamedPlan& named) { return named.name == name; });
+}
+
+/// `what` takes nothing else.
+[[noreturn]] void refuse(std::string_view what, const Case& c, std::string_view field, std::string_view limit) {
+  const auto value = to_json(c).value(std::string(field), nlohmann::json());
+  throw InvalidInput(field, value.is_string() ? fmt::format("'{}'", value.get<std::string>()) : value.dump(),
+                     fmt::format("{}, and {} takes nothing else", limit, what));
+}
+
+void check_ablation(std::string_view name, const Case& c, std::string_view what) {
+  if (!is_ablation(name)) return;
+  if (const auto fault = ablation_fault(c)) refuse(what, c, fault->field, fault->limit);
 }
 
 }  // namespace
 
 void check_own_kernel(std::string_view kernel, const Case& c) {
-  const Dtype dtype = c.problem.dtype;
-  const auto refuse = [&](std::string_view field, const std::string& value, std::string_view limit) {
-    throw InvalidInput(field, value, fmt::format("{}, and kernel {} takes nothing else", limit, kernel));
+  const Problem& p = c.problem;
+  const std::string what = fmt::format("kernel {}", kernel);
+  const bool flash = kernel == "sm80" || is_ablation(kernel), unfused = kernel == "unfused";
+  if (!flash && !unfused) return;
+  constexpr std::int64_t most = 65535;
+  const std::tuple<bool, std::string_view, std::string_view> faults[] = {
+      {flash && bytes_of(p.dtype) != 2, "dtype", "is neither fp16 nor bf16"},
+      {unfused && is_fp8(p.dtype), "dtype", "is none of fp16, bf16, fp32"},
+      {c.backward, "backward", "is not false"},
+      {unfused && c.num_splits > 1, "num_splits", "is above 1"},
+      {flash && p.batch > most, "batch", "is above a grid's 65535"},
+      {flash && p.nheads > most, "nheads", "is above a grid's 65535"},
   };
-  const std::string type = fmt::format("'{}'", to_string(dtype));
-  if (kernel == "sm80" && dtype != Dtype::fp16 && dtype != Dtype::bf16)
-    refuse("dtype", type, "is neither fp16 nor bf16");
-  if (kernel != "unfused") return;
-  if (is_fp8(dtype)) refuse("dtype", type, "is none of fp16, bf16, fp32");
-  if (c.num_splits > 1) refuse("num_splits", std::to_string(c.num_splits), "is above 1");
-  if (c.backward) refuse("backward", "true", "is not false");
+  for (const auto& [at_fault, field, limit] : faults)
+    if (at_fault) refuse(what, c, field, limit);
+  check_ablation(kernel, c, what);
 }
 
 void check(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
@@ -86,7 +98,7 @@ PlanTarget plan_target(const DeviceSpec& device) {
 
 KernelPlan plan_named(std::string_view name, const Case& c, const DeviceSpec& device) {
   validate(c);
-  check_ablation(name, c);
+  check_ablation(name, c, fmt::format("--plan {}", name));
   const PlanTarget target = plan_target(device);
   for (const auto plans : {std::span<const NamedPlan>(named_plans), std::span<const NamedPlan>(ablation_plans)})
     for (const NamedPlan& named : plans)

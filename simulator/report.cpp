@@ -71,7 +71,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   r.registers = estimate_registers(plan, device);
   const std::optional<CompiledSpill> compiled = compiled_spill(plan, plan_name, c, device);
-  const std::optional<SpillWords> code = compiled_instructions(plan, plan_name, c, device);
+  const std::optional<SpillWords> code = compiled_instructions(plan, c, device);
   if (compiled) r.registers.stored = compiled->stored, r.registers.loaded = compiled->loaded;
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
@@ -130,9 +130,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     options.cycles_per_key_tile = cycles(apart);
     if (plan.producer_warps == 0 && walk_apart(p, plan)) {
       const double tiles = static_cast<double>(counts.key_tiles) / static_cast<double>(ctas_of(runs));
-      const double of_cta = tiles * options.cycles_per_key_tile.back() + cycles_per_cta(demand, plan, device);
+      const double of_cta = tiles * options.cycles_per_key_tile[static_cast<std::size_t>(ctas) - 1] +
+                            cycles_per_cta(demand, plan, device);
+      const double busy_sms = std::min(1.0, static_cast<double>(ctas_of(runs)) / static_cast<double>(device.num_sms));
       code_waits =
-          code_wait_cycles(walked_code_bytes(demand, plan, device, runs, code), of_cta, r.ctas_per_sm, device) / tiles;
+          code_wait_cycles(walked_code_bytes(demand, plan, device, runs, code), of_cta, ctas, device, busy_sms) / tiles;
       demand = demand_of(missing);
       options.cycles_per_key_tile = cycles(apart);
     }

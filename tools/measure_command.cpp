@@ -152,12 +152,15 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   MeasuredFile measured;
   std::optional<OutputFile> csv;
   std::optional<DeviceSpec> device;
-  const bool warm = flags.given("--warm");
+  bool warm = flags.given("--warm");
   if (const auto from = flags.text("--from")) {
     for (const std::string& flag : flags.given_of({"--via", "--out"}))
       throw InvalidInput("from", flag, "goes without --from, which reads what was measured");
     measured = read_measured("from", *from);
     if (measured.calls.empty()) throw InvalidInput("from", in_quotes(*from), "holds no call");
+    if (warm && measured.warm == false)
+      throw InvalidInput("warm", "--warm", fmt::format("goes without {}, whose caches were cold", in_quotes(*from)));
+    warm = measured.warm.value_or(warm);
     refuse_other_calls(flags, measured.calls, other);
     device = device_of(flags, measured.comments.empty() ? "" : measured.comments.front());
   } else {

@@ -2,21 +2,21 @@
 """What FlashAttention 2's forward kernels do that a wheel of PyTorch carries: registers, code, and the 32-bit words a
 thread spills, by key tile. simulator/measured/registers_fa2_torch.csv:
 
-    cuobjdump -xelf sm_90.cubin,sm_80.cubin libtorch_cuda.so
+    cuobjdump -xelf sm_80.cubin,sm_86.cubin,sm_90.cubin,sm_100.cubin,sm_120.cubin libtorch_cuda.so
     flash_in_torch.py WHEEL libtorch_cuda.*.cubin [--nvdisasm PATH] [--cuobjdump PATH]
 
 Of kernels in 16 bits without dropout and ALiBi; those for bfloat16 and float16 must agree. A kernel has the code of its
 first key tiles, which may be masked, once for each of them, and then a loop. A row's words are those on every path of
 
     early    a CTA without key tiles
-    first    one with a key tile, besides `early`'s; what stands before and behind all key tiles is among them
+    first    one with a key tile; what stands before and behind all key tiles is among them
     second   and so on: one with a key tile more, as far as there is code for it
     enters   one with a key tile more, that of the loop's first turn, besides those of a turn
     whole    a turn of the loop
     other    some path and not every one of its kind: under a branch or a predicate
 
 each as instructions, words stored/loaded and instructions that do. A path copies the next key tile if there is one, and
-behind its key tiles it takes branches that have no other side: those of rows that are there. `frame_words` are the words
+takes branches that have no other side: before its key tiles those that copy, and behind them all, since rows are there. `frame_words` are the words
 of the stack that are stored at all, `loop_words` those of them that a turn of the loop stores.
 """
 import collections
@@ -93,20 +93,33 @@ def copy_behind(kernel, block):
     return []
 
 
+def branches_without_another_side(kernel, blocks, without):
+    """(fork, side, where both meet) of those of these blocks that run something, or nothing in its place."""
+    return sorted((fork, side, other) for fork in blocks for side, other in itertools.permutations(kernel.follow[fork], 2)
+                  if side > fork and other in kernel.reach(side, without) and side not in kernel.reach(other, without))
+
+
 def branches_behind(kernel, block, without):
-    """Blocks under branches that have no other side, of what runs behind that one: where there are rows, and sums."""
+    """What is taken of them behind that block, all key tiles being done: rows that are there have sums and are stored."""
     behind = set().union(*(kernel.reach(then, without) for then in kernel.follow[block]))
-    found = []
-    for fork in sorted(behind):
-        for side, other in itertools.permutations(kernel.follow[fork], 2):
-            if side > fork and other in kernel.reach(side, without) and side not in kernel.reach(other, without):
-                found.append(side)
-    return sorted(set(found))
+    return [side for _, side, _ in branches_without_another_side(kernel, behind, without)]
+
+
+def branches_before(kernel, block, without):
+    """And in front of it: rows that are there are copied."""
+    before = [x for x in kernel.reach(0, without | {block}) if block in kernel.reach(x, without)]
+    return [side for _, side, other in branches_without_another_side(kernel, before, without | {block})
+            if any(parts(text)[0] == "LDGSTS" for text in kernel.texts([side]))]
 
 
 def counts_of(kernel, blocks):
     texts = kernel.texts(blocks)
     sure = [text for text in texts if not text.startswith("@")]
+    for block in blocks:  # one that runs under a predicate, and else under the branch behind it, which is not taken
+        behind = [text for then in kernel.follow[block] if then not in blocks for text in kernel.texts([then])]
+        slots = {SLOT.search(text)[0] for text in behind if spilled(text, STORE)}
+        sure += [text for text in kernel.texts([block])
+                 if text.startswith("@") and spilled(text, STORE) and SLOT.search(text)[0] in slots]
 
     def words(name):
         return [n for text in sure if (n := spilled(text, name))]
@@ -128,6 +141,8 @@ def on_paths(kernel, through, without, inside=None, start=0, ends=None):
     for a, b in zip(stops, stops[1:]):
         ahead = kernel.reach(next(iter(a)), without, inside)
         some |= {block for block in ahead if kernel.reach(block, without, inside) & b}
+    if not passable(without):
+        raise ValueError(f"no path goes through {through}")
     every = [block for block in sorted(some) if not passable(without | {block})]
     return every, some
 
@@ -154,7 +169,8 @@ def places_of(kernel):
 
     def count(through, without=frozenset(), **inside):
         if through and not inside:
-            through = [*through, *branches_behind(kernel, through[-1], loop.union(*tiles))]
+            through = [*branches_before(kernel, tiles[0][0], loop), *through,
+                       *branches_behind(kernel, through[-1], loop.union(*tiles))]
         every, some = on_paths(kernel, through, set(without), **inside)
         sure.update(every), others.update(some)
         return counts_of(kernel, every)
@@ -162,14 +178,14 @@ def places_of(kernel):
     found["early"] = count([], loop.union(*tiles))
     before, way = collections.Counter(), []
     for i, tile in enumerate(tiles):
-        way += [*(copies[i - 1] if i else []), tile[-1]]
-        words = count(way, loop.union(*tiles[i + 1:]))
+        words = count([*way, tile[-1]], loop.union(*tiles[i + 1:]))
+        way += [*copies[i], tile[-1]]
         found[FIRST[i]] = words - before
         before = words
     # a turn: from the loop's head round to it
     latches = {block for block in loop if head in kernel.follow[block]}
     found["whole"] = count([*copy_in_loop, in_loop[-1]], inside=loop, start=head, ends=latches)
-    entered = count([*way[:-1], *copies[-1], way[-1], in_loop[-1]], copy_in_loop)
+    entered = count([*way, in_loop[-1]], copy_in_loop)
     found["enters"] = entered.copy()
     found["enters"].subtract(before)
     found["enters"].subtract(found["whole"])

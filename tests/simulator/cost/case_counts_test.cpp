@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
@@ -116,6 +117,36 @@ TEST(CaseCounts, RunsOfKeyTilesAreThoseThatAreWalked) {
   EXPECT_EQ(runs_of(512, Causal::bottom_right, -1), (std::array<std::int64_t, 4>{7, 3, 4, 0}));
   EXPECT_EQ(runs_of(1000, Causal::none, -1), (std::array<std::int64_t, 4>{16, 8, 8, 0}));
   EXPECT_EQ(runs_of(1024, Causal::bottom_right, 255), (std::array<std::int64_t, 4>{21, 7, 8, 0}));
+}
+
+// CTAs that have more than so many key tiles, beside those of a loop over what a mask leaves each query tile.
+TEST(CaseCounts, LongerCtasAreThoseThatAMaskLeavesMore) {
+  for (const auto& [queries, keys, causal, left, right] : {std::tuple{512, 512, true, -1, -1},
+                                                           {832, 832, true, -1, -1},
+                                                           {256, 1000, true, -1, -1},
+                                                           {1000, 256, true, -1, -1},
+                                                           {1024, 1024, false, 100, 30},
+                                                           {1024, 1024, true, 300, -1},
+                                                           {100, 2000, false, -1, -1}}) {
+    Case c;
+    c.problem = {1,    3,    3, queries, keys, 128, 128, Dtype::bf16, {}, causal ? Causal::bottom_right : Causal::none,
+                 left, right};
+    const KernelPlan plan = fa2_plan(c.problem, 232448);
+    std::array<std::int64_t, 6> longer{};
+    for (int first = 0; first < queries; first += plan.tile_m) {
+      const int last = std::min(first + plan.tile_m, queries) - 1;
+      int begin = keys, end = 0;  // of the keys that some row of the tile sees
+      for (int row = first; row <= last; ++row) {
+        const int diagonal = row + keys - queries;
+        const int from = left >= 0 ? std::max(0, diagonal - left) : 0;
+        const int to = std::min(keys, causal ? diagonal + 1 : right >= 0 ? diagonal + right + 1 : keys);
+        if (from < to) begin = std::min(begin, from), end = std::max(end, to);
+      }
+      const int tiles = begin < end ? (end - 1) / plan.tile_n - begin / plan.tile_n + 1 : 0;
+      for (std::size_t n = 0; n < longer.size(); ++n) longer[n] += tiles > static_cast<int>(n) ? 3 : 0;
+    }
+    EXPECT_EQ(count_key_runs(c, plan).longer, longer) << queries << " " << keys << " " << causal << " " << left;
+  }
 }
 
 TEST(CaseCounts, PackedHeadsReadKeysOnceForAGroup) {

@@ -60,7 +60,6 @@ TEST(Comparison, FiguresStandBesideTheirCountersInOneUnit) {
   EXPECT_THAT(to_table(c), HasSubstr("dram__bytes_read.sum"));
 }
 
-// What did not happen has no ratio, and what cannot have been is refused.
 // A file may say anything: what our own kernels do not run was not counted of them.
 TEST(Comparison, CallsThatOurKernelDoesNotRunAreRefused) {
   MeasuredCall call;
@@ -79,7 +78,14 @@ TEST(Comparison, CallsThatOurKernelDoesNotRunAreRefused) {
             "dtype: 'fp32' is neither fp16 nor bf16, and kernel sm80 takes nothing else");
   EXPECT_EQ(refused("sm80-spill",
                     [](Case& c) { c.problem.headdim = c.problem.headdim_v = 128, c.problem.dtype = Dtype::fp16; }),
-            "dtype: 'fp16' is not bf16, and --plan sm80-spill takes nothing else");
+            "dtype: 'fp16' is not bf16, and kernel sm80-spill takes nothing else");
+  EXPECT_EQ(refused("sm80-spill",
+                    [](Case& c) { c.problem.headdim = c.problem.headdim_v = 64, c.problem.dtype = Dtype::bf16; }),
+            "headdim: 64 is outside 97 to 128, and kernel sm80-spill takes nothing else");
+  EXPECT_EQ(refused("sm80-no-skip", [](Case& c) { c.backward = true; }),
+            "backward: true is not false, and kernel sm80-no-skip takes nothing else");
+  EXPECT_EQ(refused("sm80", [](Case& c) { c.problem.batch = 70'000; }),
+            "batch: 70000 is above a grid's 65535, and kernel sm80 takes nothing else");
   EXPECT_EQ(refused("unfused", [](Case& c) { c.problem.dtype = Dtype::fp8_e4m3; }),
             "dtype: 'fp8_e4m3' is none of fp16, bf16, fp32, and kernel unfused takes nothing else");
   EXPECT_EQ(refused("unfused", [](Case& c) { c.num_splits = 2; }),
@@ -89,6 +95,7 @@ TEST(Comparison, CallsThatOurKernelDoesNotRunAreRefused) {
   EXPECT_EQ(refused("mine", [](Case& c) { c.problem.dtype = Dtype::fp32; }), "");
 }
 
+// What did not happen has no ratio, and what cannot have been is refused.
 TEST(Comparison, CountersOfNothing) {
   const DeviceSpec h200 = load_device("h200");
   MeasuredCall call = counted("a", 8, 1);

@@ -124,7 +124,9 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
             "panel.csv: line 1: 'a__b.sum' is a column already");
   EXPECT_EQ(message_of(head + "all,sm80,{},0,f,1\n"),
-            "panel.csv: line 2: 'all' is the name of all mechanisms together, and of none");
+            "panel.csv: line 2: 'all' stands for all mechanisms together, and for none");
+  EXPECT_EQ(message_of(head + ",sm80,{},0,f,1\n"),
+            "panel.csv: line 2: '' stands for all mechanisms together, and for none");
   EXPECT_EQ(message_of(head + "\xff" + row + "\n"),
             "panel.csv: line 2: mechanism must be UTF-8 without control characters");
   EXPECT_EQ(message_of(head + "m,sm\t80,{},0,f,1\n"),

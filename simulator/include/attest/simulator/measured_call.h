@@ -44,6 +44,7 @@ struct MeasuredFile {
   std::vector<std::string> comments;
   std::vector<MeasuredCall> calls;
   std::vector<std::size_t> lines;  // that the calls begin on, where they were read from a file
+  std::optional<bool> warm;        // whether its comments say of caches that they were warm, or cold
 };
 /// Reads what to_csv() wrote; who read the counters is the profiler that a comment names behind "through ". Throws
 /// InvalidInput naming `file` and the line, of a call too that lacks launches which its kernel makes.

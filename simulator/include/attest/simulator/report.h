@@ -51,7 +51,7 @@ struct SimulationReport {
   int smem_bytes_per_cta = 0;                   // with what the system reserves
   int registers_per_thread = 0;
   int spill_bytes_per_thread = 0;   // stored in each key tile
-  int parked_bytes_per_thread = 0;  // stored once a CTA
+  int parked_bytes_per_thread = 0;  // stored once a CTA, or oftener, but not by every key tile
   double spill_store_bytes = 0;     // of sm_write_bytes
   double spill_load_bytes = 0;      // of L1; what misses it is in sm_read_bytes
   // That a warp moves them by, up to four words each; known of gpu/sm80's compiled kernels.

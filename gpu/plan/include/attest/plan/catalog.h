@@ -72,6 +72,27 @@ constexpr int padded_columns(const Problem& p, std::initializer_list<int> sizes)
   return padded;
 }
 
+/// A mask as FlashAttention 2 launches it: a window's side that is as long as the keys is none, one on the right alone
+/// that is 0 is a causal mask, and one query sees all keys under that.
+struct Fa2Mask {
+  bool causal = false, local = false;
+};
+constexpr Fa2Mask fa2_mask(const Problem& p) {
+  const bool left = p.window_left >= 0 && p.window_left < p.seqlen_k;
+  const bool under_causal = p.causal != Causal::none && (p.seqlen_q > 1 || p.alibi);
+  const bool right = under_causal || (p.window_right >= 0 && p.window_right < p.seqlen_k);
+  const bool causal = !left && (under_causal || p.window_right == 0);
+  return {causal, (left || right) && !causal};
+}
+
+/// Whether it launches its kernel for whole tiles, of a plan's tile and padded columns: of longer rows, in windows, and
+/// where rows are part of the head dimension it has none.
+constexpr bool fa2_is_even(const Problem& p, const KernelPlan& plan) {
+  const bool lengths = !p.varlen_q.empty() || !p.varlen_k.empty();
+  return !lengths && p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0 && !fa2_mask(p).local &&
+         p.headdim == plan.columns(Operand::q) && plan.columns(Operand::q) <= 128;
+}
+
 /// What FlashAttention 2's code is compiled for besides its tile.
 struct Fa2Features {
   bool causal = false, local = false, alibi = false, softcap = false;
@@ -108,27 +129,24 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, in
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
   plan.padded_headdim = plan.padded_headdim_v = padded;
-  const bool causal = p.causal != Causal::none, local = p.window_left >= 0 || p.window_right >= 0;
+  const auto [causal, local] = fa2_mask(p);
   const bool small_tiles = compute_capability > 80 && compute_capability < 90 && (padded == 96 || padded == 128);
-  plan.tile_m = small_tiles && causal && !local ? 64 : 128;
+  plan.tile_m = small_tiles && causal ? 64 : 128;
   plan.tile_n = padded <= 64 ? 128 : small_tiles && padded == 128 && plan.tile_m == 128 ? 32 : 64;
   plan.num_warps = padded <= 128 ? 4 : 8;
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
   plan.stores_zeros = true;
-  const bool whole = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
-  const bool whole_tiles = whole && padded <= 128 && !local && !p.alibi;
-  plan = with_words_of(
-      plan, {causal && !local, local, p.alibi, p.softcap != 0, whole_tiles, p.headdim == padded && !p.alibi});
+  const bool whole_rows = p.headdim == padded && !p.alibi;
+  plan = with_words_of(plan, {causal, local, p.alibi, p.softcap != 0, fa2_is_even(p, plan) && !p.alibi, whole_rows});
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64
   const bool two_fit = padded == 256 && max_smem_bytes >= 4 * 256 * (64 + 2 * 64);
   if (two_fit || plan.smem_bytes() > max_smem_bytes) plan.tile_m = plan.tile_n = 64, plan.num_warps = 4;
   plan.xu_per_query_tile = 3 * plan.num_warps;  // a head by heads of a key head
-  const bool whole_here = p.seqlen_q % plan.tile_m == 0 && p.seqlen_k % plan.tile_n == 0;
-  const bool even = whole_here && !local && p.varlen_q.empty() && p.varlen_k.empty();
-  plan.masked_steps = (causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n : 0) + (even ? 0 : 1);
+  plan.masked_steps =
+      (causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n : 0) + (fa2_is_even(p, plan) ? 0 : 1);
   // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
-  if (plan.element_bytes == 2)
+  if (plan.element_bytes == 2 && !small_tiles)
     plan.older_cta_lead = padded == 64 ? 22 : padded == 96 ? 6 : padded == 128 ? 8 : two_fit ? 2 : 0;
   return plan;
 }

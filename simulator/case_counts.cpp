@@ -156,11 +156,8 @@ std::int64_t straddled_sectors(const Grid& grid) {
   return sectors;
 }
 
-}  // namespace
-
-Counts count_case(const Case& c, const KernelPlan& plan) { return count_case(c, BehaviourOf<KernelPlan>(plan)); }
-
-Counts count_case(const Case& c, const Behaviour& kernel) {
+/// Of CTAs with so many key tiles and more.
+Counts count(const Case& c, const Behaviour& kernel, int least_key_tiles) {
   const KernelPlan& plan = kernel.plan();
   const Grid grid(c, plan);
   GlobalLayout layout;
@@ -176,6 +173,7 @@ Counts count_case(const Case& c, const Behaviour& kernel) {
       layout.base = base;
       ShapeCounter& counter = counters.try_emplace(base, kernel, layout).first->second;
       for (const auto& [shape, alike] : shapes) {
+        if (shape.key_tiles < least_key_tiles) continue;
         Counts counts = counter.count(shape) * (alike.ctas * heads);
         counts.masked_key_tiles = alike.masked_key_tiles * heads;  // an unmasked CTA stood for these
         total += counts;
@@ -185,6 +183,14 @@ Counts count_case(const Case& c, const Behaviour& kernel) {
   if (plan.stores_lse) total.lse_bytes += LineSampler::sector_bytes * straddled_sectors(grid);
   return total;
 }
+
+}  // namespace
+
+Counts count_case(const Case& c, const Behaviour& kernel) { return count(c, kernel, 0); }
+
+Counts count_case(const Case& c, const KernelPlan& plan) { return count_case(c, BehaviourOf<KernelPlan>(plan)); }
+
+Counts count_with_keys(const Case& c, const KernelPlan& plan) { return count(c, BehaviourOf<KernelPlan>(plan), 1); }
 
 KeyRuns count_key_runs(const Case& c, const KernelPlan& plan) {
   const Grid grid(c, plan);

@@ -102,7 +102,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || copies_by_call(plan);
     for (int n = 1; n <= r.ctas_per_sm; ++n)
       if (n != ctas && uses_l1) by_sharing[static_cast<std::size_t>(n) - 1] = missing_words(r, masked, n, false);
-    Counts executed = counts;
+    Counts executed = count_with_keys(c, plan);  // what the others do is in no key tile's way
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
     double code_waits = 0;  // a key tile

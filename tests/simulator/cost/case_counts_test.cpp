@@ -149,6 +149,19 @@ TEST(CaseCounts, LongerCtasAreThoseThatAMaskLeavesMore) {
   }
 }
 
+// Of 2048 causal queries on 128 keys the last query tile alone has a key tile: what it does is a lone tile's.
+TEST(CaseCounts, WithKeysAreThoseThatHaveAKeyTile) {
+  Case c, last;
+  c.problem = {1, 3, 3, 2048, 128, 128, 128, Dtype::bf16, {}, Causal::bottom_right, -1, -1};
+  last.problem = c.problem, last.problem.seqlen_q = 128;
+  const KernelPlan plan = attest_plan(c, 232448);
+  const Counts all = count_case(c, plan), some = count_with_keys(c, plan), alone = count_case(last, plan);
+  EXPECT_EQ(some.key_tiles, all.key_tiles);
+  EXPECT_LT(some.smem_wavefronts, all.smem_wavefronts);
+  EXPECT_EQ(some.smem_wavefronts, alone.smem_wavefronts);
+  EXPECT_EQ(count_with_keys(last, plan), alone);
+}
+
 TEST(CaseCounts, PackedHeadsReadKeysOnceForAGroup) {
   Case c;
   c.problem.nheads = 16, c.problem.nheads_k = 2, c.problem.seqlen_q = 4, c.problem.seqlen_k = 640;

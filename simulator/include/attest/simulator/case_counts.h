@@ -15,6 +15,9 @@ namespace attest {
 /// so that two short programs give a long one.
 Counts count_case(const Case& c, const KernelPlan& plan);
 
+/// Of those CTAs alone that have a key tile.
+Counts count_with_keys(const Case& c, const KernelPlan& plan);
+
 /// Likewise of a kernel that walks its key tiles and records its programs as `kernel` does, such as one with a planted
 /// bug.
 Counts count_case(const Case& c, const Behaviour& kernel);

@@ -13,7 +13,7 @@ first key tiles, which may be masked, once for each of them, and then a loop. A 
     second   and so on: one with a key tile more, as far as there is code for it
     enters   one with a key tile more, that of the loop's first turn, besides those of a turn
     whole    a turn of the loop
-    other    some path and not every one of its kind: under a branch or a predicate
+    other    some path and not every one of its kind: under a branch, or loaded under a predicate
 
 each as instructions, words stored/loaded and instructions that do. A path copies the next key tile if there is one, and
 takes branches that have no other side: before its key tiles those that copy, and behind them all, since rows are there. `frame_words` are the words
@@ -115,11 +115,13 @@ def branches_before(kernel, block, without):
 def counts_of(kernel, blocks):
     texts = kernel.texts(blocks)
     sure = [text for text in texts if not text.startswith("@")]
-    for block in blocks:  # one that runs under a predicate, and else under the branch behind it, which is not taken
-        behind = [text for then in kernel.follow[block] if then not in blocks for text in kernel.texts([then])]
-        slots = {SLOT.search(text)[0] for text in behind if spilled(text, STORE)}
+    # Predicates are of a thread's columns, which some of a warp's threads have; where the branch behind stores the
+    # same word, of going that way.
+    for block in blocks:
+        behind = [text for then in kernel.follow[block] if then in blocks for text in kernel.texts([then])]
+        elsewhere = {SLOT.search(text)[0] for text in behind if spilled(text, STORE)}
         sure += [text for text in kernel.texts([block])
-                 if text.startswith("@") and spilled(text, STORE) and SLOT.search(text)[0] in slots]
+                 if text.startswith("@") and spilled(text, STORE) and SLOT.search(text)[0] not in elsewhere]
 
     def words(name):
         return [n for text in sure if (n := spilled(text, name))]
@@ -190,10 +192,8 @@ def places_of(kernel):
     found["enters"].subtract(before)
     found["enters"].subtract(found["whole"])
     found["other"] = counts_of(kernel, sorted(others - sure))
-    for text in kernel.texts(sorted(others | sure)):
-        if text.startswith("@"):
-            found["other"]["stored"] += spilled(text, STORE)
-            found["other"]["loaded"] += spilled(text, LOAD)
+    found["other"]["loaded"] += sum(spilled(text, LOAD) for text in kernel.texts(sorted(others | sure))
+                                    if text.startswith("@"))
     return found, len(stack_words(kernel, range(len(kernel.blocks)))), len(stack_words(kernel, loop))
 
 

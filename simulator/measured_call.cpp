@@ -166,6 +166,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (line.empty()) return;
     const std::vector<std::string> cells = csv_cells(line);
     if (names.empty()) {
+      if (line == first_columns) refuse(shortened(line, 40), "is a header without a counter's column");
       if (!line.starts_with(std::string(first_columns) + ","))
         refuse(shortened(line, 40), fmt::format("is no header, which begins with {}", first_columns));
       for (auto name = cells.begin(); name != cells.end(); ++name) {

@@ -113,7 +113,8 @@ std::string to_table(const SimulationReport& r) {
         r.time_us == 0 ? ""
                        : fmt::format("{:.0f} TFLOP/s; unfused takes {:.1f} times as long", r.flops / r.time_us / 1e6,
                                      r.unfused_speedup));
-  t.text += fmt::format("\nbound by {}: {}\n", r.bound, utilisation_line(r.utilisation));
+  const std::string busy = utilisation_line(r.utilisation);
+  t.text += fmt::format("\nbound by {}{}{}\n", r.bound, busy.empty() ? "" : ": ", busy);
   for (const UnfusedKernel& k : u.steps)
     if (k.cycles > 0)
       t.text += fmt::format("  unfused {}, {} with its launch, bound by {}: {}\n", k.name, time(k.time_us), k.bound,

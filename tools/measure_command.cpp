@@ -83,8 +83,10 @@ DeviceSpec device_of(const Flags& flags, const std::string& gpu) {
     return plain;
   };
   std::string best;
-  for (const std::string& name : device_names())
-    if (letters(gpu).find(letters(name)) != std::string::npos && name.size() > best.size()) best = name;
+  for (const std::string& name : device_names())  // counters are a GPU's
+    if (load_device(name).kind == DeviceKind::gpu && letters(gpu).find(letters(name)) != std::string::npos &&
+        name.size() > best.size())
+      best = name;
   if (best.empty())
     throw InvalidInput("device", in_quotes(gpu),
                        "is described by no device of `attest devices`; give one with --device");

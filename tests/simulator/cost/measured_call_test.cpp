@@ -121,6 +121,8 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   const std::string ns = "m,sm80,{},0,f,4096\n";
   EXPECT_EQ(message_of("mechanism,kernel,case,launch,function,gpu__time_duration.sum\n" + ns + ns), "")
       << "it goes in steps of 32 ns";
+  EXPECT_EQ(message_of("mechanism,kernel,case,launch,function\n"),
+            "panel.csv: line 1: 'mechanism,kernel,case,launch,function' is a header without a counter's column");
   EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
             "panel.csv: line 1: 'a__b.sum' is a column already");
   EXPECT_EQ(message_of(head + "all,sm80,{},0,f,1\n"),

@@ -68,9 +68,9 @@ double asked_code_bytes(const StepDemand& d, const KernelPlan& plan, const Devic
   return std::min(all, walked + jumps * behind_jump) * (1 - of_launch / all);
 }
 
-double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device, double busy_sms) {
+double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device) {
   const double kept = static_cast<double>(device.code_cache_bytes) / ctas_per_sm;
-  const double fetch = std::max(0.0, code_bytes - kept) / device.code_bytes_per_clock * busy_sms;
+  const double fetch = std::max(0.0, code_bytes - kept) / device.code_bytes_per_clock;
   const NetworkDemand demand{.own = {{fetch}}, .shared = {}, .wait = std::max(0.0, cycles - fetch)};
   return std::max(0.0, cycle_of_network(demand, {ctas_per_sm}) - cycles);
 }

@@ -33,9 +33,7 @@ double asked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const 
 double cold_code_cycles(double asked_code_bytes);
 
 /// Cycles that a CTA, which takes `cycles` without them, waits for so much code beside the others of its SM: as one
-/// that visits the SM's share of the cache once (`walked_code` in docs/results/h200-sm.md), which is the larger the
-/// fewer SMs have a CTA, in parts of all.
-double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device,
-                        double busy_sms = 1);
+/// that visits the SM's share of the cache once (`walked_code` in docs/results/h200-sm.md). One alone waits for none.
+double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device);
 
 }  // namespace attest

@@ -132,9 +132,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       const double tiles = static_cast<double>(counts.key_tiles) / static_cast<double>(ctas_of(runs));
       const double of_cta = tiles * options.cycles_per_key_tile[static_cast<std::size_t>(ctas) - 1] +
                             cycles_per_cta(demand, plan, device);
-      const double busy_sms = std::min(1.0, static_cast<double>(ctas_of(runs)) / static_cast<double>(device.num_sms));
-      code_waits =
-          code_wait_cycles(walked_code_bytes(demand, plan, device, runs, code), of_cta, ctas, device, busy_sms) / tiles;
+      code_waits = code_wait_cycles(walked_code_bytes(demand, plan, device, runs, code), of_cta, ctas, device) / tiles;
       demand = demand_of(missing);
       options.cycles_per_key_tile = cycles(apart);
     }

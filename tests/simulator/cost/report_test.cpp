@@ -281,5 +281,17 @@ TEST(Report, QueryTilesWithoutKeysAreInNoKeyTilesWay) {
     }
 }
 
+// CTAs that are alone on their SM wait for no code that they walk apart under a mask.
+TEST(Report, CtasAloneDoNotWaitForTheirCode) {
+  const DeviceSpec h200 = load_device("h200");
+  for (const std::int64_t tokens : {129, 255, 513}) {
+    Case c;
+    c.problem = {1, 1, 1, tokens, tokens, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+    const double all = simulate(c, plan_named("fa2", c, h200), h200, "fa2").cycles;
+    c.problem.causal = Causal::bottom_right;
+    EXPECT_LE(simulate(c, plan_named("fa2", c, h200), h200, "fa2").cycles, 1.1 * all) << tokens;
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -105,7 +105,7 @@ constexpr const char *later = "h200_more.csv", *blind = "h200_blind.csv", *waves
 constexpr Beyond beyond[] = {
     {blind, "cudnn", "DRAM read", 1.25, 9.8, "65,536 keys at headdim 64: L2 lets go of more, not known why"},
     {later, "fa2", "DRAM read", 0.9, 6.8,
-     "16,384 keys, causal: 1.045 to 1.07 by when its CTAs begin, of 1.05 on average, not known why"},
+     "16,384 keys, causal: 1.046 to 1.080 by how long its CTAs wait for code, not known why"},
     {unseen, "fa2", "DRAM read", 1.57, 6.5, of_96},
     {drawn, "fa2", "DRAM read", 3.7, 22.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
     {drawn, "cudnn", "L2 read", 8.1, 26.1, of_192},

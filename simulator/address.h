@@ -110,8 +110,9 @@ class LineSampler {
         const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
         const auto from = begin % line_bytes / sector_bytes, to = (end - 1) % line_bytes / sector_bytes;
         f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
-                     home(line), static_cast<std::uint8_t>((2U << to) - (1U << from)), 0,
-                     static_cast<std::uint8_t>(end - begin)});
+                     home(line), static_cast<std::uint8_t>((2U << to) - (1U << from)), 0, 0,
+                     static_cast<std::uint8_t>(begin % sector_bytes / 2),
+                     static_cast<std::uint8_t>((-end & (sector_bytes - 1)) / 2)});
       }
     }
   }

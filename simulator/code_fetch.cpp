@@ -39,7 +39,7 @@ TilesOfCode tiles_of_code(const KernelPlan& plan, const KeyRuns& runs) {
 }  // namespace
 
 double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
-                         const std::optional<SpillWords>& code) {
+                         const std::optional<PlaceCounts>& code) {
   if (code) return instruction_bytes * walked_once(*code, runs);
   const double whole = d.issue - d.masked * d.masks;
   const TilesOfCode tiles = tiles_of_code(plan, runs);

@@ -21,7 +21,7 @@ bool walk_apart(const Problem& p, const KernelPlan& plan);
 /// Of code that a CTA walks from its start to its end, each byte once: around its key tiles, in those that are masked,
 /// each with code of its own where the plan says so, and in those that are not; of machine code, where it is known.
 double walked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
-                         const KeyRuns& runs, const std::optional<SpillWords>& code = {});
+                         const KeyRuns& runs, const std::optional<PlaceCounts>& code = {});
 
 /// Code that a GPC asks L2 for in a launch: a launch brings the first 64 KiB of a kernel along, and of what CTAs walk a
 /// kernel's other code has its part (`cold_code` in docs/results/h100.md). `pages`: as copy_time() has it. 0 of kernels

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -22,26 +23,55 @@ struct Kernel {
 
 constexpr const char* tiles_apart[] = {"first", "second", "third", "fourth", "fifth"};
 
+Kernel kernel_of(const CsvTable& table, std::size_t line) {
+  const auto number = [&](std::string_view name) { return table.number(line, name); };
+  return {number("arch"),   number("headdim"), number("tile_m"),  number("tile_n"), number("num_warps"),
+          number("causal"), number("local"),   number("even_mn"), number("even_k")};
+}
+
+void read_copies(std::map<Kernel, CompiledFa2>& kernels) {
+  const CsvTable table(text_of(embedded_measured(), "unseen_copies_fa2"));
+  constexpr std::string_view operands = "qkv";
+  for (std::size_t i = 0; i < table.lines().size(); ++i) {
+    CompiledFa2& kernel = kernels.at(kernel_of(table, i));
+    const std::size_t operand = operands.find(table.cell(i, "operand"));
+    const std::string& place = table.cell(i, "place");
+    const auto tile = static_cast<std::size_t>(std::ranges::find(tiles_apart, place) - std::begin(tiles_apart));
+    for (const auto& [to, name] : {std::pair(&kernel.stopped, "copies"), std::pair(&kernel.stale, "stale")}) {
+      PlaceCounts& n = to->at(operand);
+      n.tiles.resize(kernel.instructions.tiles.size());
+      (place == "whole" ? n.whole : place == "enters" ? n.enters : n.tiles.at(tile)) = table.number(i, name);
+    }
+  }
+}
+
 std::map<Kernel, CompiledFa2> read_kernels() {
-  const CsvTable table(embedded_registers_fa2().front().text);
+  const CsvTable table(text_of(embedded_measured(), "registers_fa2_torch"));
   std::map<Kernel, CompiledFa2> kernels;
   for (std::size_t i = 0; i < table.lines().size(); ++i) {
     const auto number = [&](std::string_view name) { return table.number(i, name); };
     const auto by_place = [&](const char* what) {
       const auto at = [&](const char* place) { return number(fmt::format("{}_{}", place, what)); };
-      SpillWords n;
+      PlaceCounts n;
       n.early = at("early"), n.enters = at("enters"), n.whole = n.masked = at("whole");
       for (const char* tile : tiles_apart)
         if (number(fmt::format("{}_instructions", tile)) > 0) n.tiles.push_back(at(tile));
       return n;
     };
-    kernels[{number("arch"), number("headdim"), number("tile_m"), number("tile_n"), number("num_warps"),
-             number("causal"), number("local"), number("even_mn"), number("even_k")}] = {
-        number("registers"),
-        {number("frame_words"), number("loop_words")},
-        {by_place("stored"), by_place("loaded"), by_place("stores"), by_place("loads")},
-        by_place("instructions")};
+    kernels[kernel_of(table, i)] = {number("registers"),
+                                    {number("frame_words"), number("loop_words"), number("predicated_words")},
+                                    {by_place("stored"), by_place("loaded"), by_place("stores"), by_place("loads")},
+                                    by_place("instructions"),
+                                    0,
+                                    {},
+                                    {}};
   }
+  for (auto& [key, kernel] : kernels) {
+    Kernel whole_rows = key;
+    whole_rows.even_k = 1;
+    kernel.column_instructions = kernel.instructions.whole - kernels.at(whole_rows).instructions.whole;
+  }
+  read_copies(kernels);
   return kernels;
 }
 
@@ -67,7 +97,7 @@ const CompiledFa2* compiled_fa2(const KernelPlan& plan, const Case& c, const Dev
   return found == kernels.end() ? nullptr : &found->second;
 }
 
-double of_all_ctas(const SpillWords& n, const KeyRuns& runs, std::int64_t key_tiles) {
+double of_all_ctas(const PlaceCounts& n, const KeyRuns& runs, std::int64_t key_tiles) {
   double sum = static_cast<double>(n.enters) * static_cast<double>(runs.longer.at(n.tiles.size()));
   for (std::size_t i = 0; i < n.tiles.size(); ++i) {
     sum += static_cast<double>(n.tiles[i]) * static_cast<double>(runs.longer[i]);
@@ -76,7 +106,7 @@ double of_all_ctas(const SpillWords& n, const KeyRuns& runs, std::int64_t key_ti
   return sum + static_cast<double>(n.whole) * static_cast<double>(key_tiles);
 }
 
-double walked_once(const SpillWords& n, const KeyRuns& runs) {
+double walked_once(const PlaceCounts& n, const KeyRuns& runs) {
   const std::int64_t in_loop = runs.longer.at(n.tiles.size());
   std::int64_t key_tiles = in_loop;
   for (std::size_t i = 0; i < n.tiles.size(); ++i) key_tiles += runs.longer[i];

@@ -37,7 +37,7 @@ struct Compiled {
 };
 
 std::vector<Compiled> read_compiled() {
-  const CsvTable table(embedded_registers().front().text);
+  const CsvTable table(text_of(embedded_measured(), "registers_gpu_sm80"));
   std::vector<Compiled> rows;
   for (std::size_t i = 0; i < table.lines().size(); ++i) {
     const auto number = [&](std::string_view name) { return table.number(i, name); };
@@ -76,7 +76,7 @@ bool is_launched(const Compiled& row, const KernelPlan& plan, const Case& c, con
 }
 
 /// What a case's branches make of them.
-SpillWords words_of(const Words& words, const KernelPlan& plan, const Case& c) {
+PlaceCounts words_of(const Words& words, const KernelPlan& plan, const Case& c) {
   const bool plain = !copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0);
   const auto of_tile = [&](const TileWords& tile) {
     return tile.always + (plain ? tile.copy : 0) + (c.problem.window_left >= 0 ? tile.window : 0) +
@@ -110,7 +110,7 @@ const CompiledFa2* fa2_kernel_of(const KernelPlan& plan, const Case& c, const De
 }
 
 KernelPlan with_words_of(const Compiled& row, KernelPlan plan, const Case& c) {
-  const SpillWords stored = words_of(row.stored, plan, c);
+  const PlaceCounts stored = words_of(row.stored, plan, c);
   plan.known_registers = row.registers;
   plan.spill_words_per_key_tile = stored.whole;
   plan.spill_words_per_cta = stored.of_cta();
@@ -137,7 +137,7 @@ bool is_of(const std::vector<std::string>& cells, const Compiled& row) {
 /// By clocks; 0 where the kernel has none. Its longest call comes first: what CTAs do around their key tiles they do at
 /// no other's cost.
 int lead_of(const Compiled& row) {
-  static const CsvTable all(embedded_cta_leads().front().text);
+  static const CsvTable all(text_of(embedded_measured(), "cta_leads"));
   for (const std::vector<std::string>& cells : all.lines())
     if (is_of(cells, row)) return std::max(0, std::atoi(cells.at(4).c_str()));
   return 0;
@@ -155,6 +155,25 @@ SpillTrace trace_of(int cycles, const std::string& accesses) {
     trace.accesses.push_back(a);
   }
   return trace;
+}
+
+UnseenWavefronts unseen_of_fa2(const CompiledFa2& kernel, const KernelPlan& plan, const Case& c) {
+  UnseenWavefronts unseen;
+  const Counts counts = count_case(c, plan);
+  if (counts.key_tiles == 0) return unseen;
+  const KeyRuns runs = count_key_runs(c, plan);
+  for (const std::size_t x : {0, 1, 2}) {
+    const CopiedWavefronts& n = counts.copied[x];
+    if (n.in_part == 0 || kernel.stopped[x].tiles.empty()) continue;
+    const auto share = [&](const PlaceCounts& copies) {
+      return of_all_ctas(copies, runs, counts.key_tiles) * plan.num_warps / static_cast<double>(n.in_part);
+    };
+    const double stale = share(kernel.stale[x]), others = share(kernel.stopped[x]) - stale;
+    unseen.all += others * static_cast<double>(n.all - n.as_whole) - stale * static_cast<double>(n.idle_lanes);
+    const CopiedWavefronts& ideal = counts.copied_ideal[x];
+    unseen.ideal += (others + stale) * static_cast<double>(ideal.all - ideal.as_whole);
+  }
+  return unseen;
 }
 
 }  // namespace
@@ -179,16 +198,21 @@ std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_
                        words_of(row->store_instructions, plan, c), words_of(row->load_instructions, plan, c)};
 }
 
-std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+std::optional<PlaceCounts> compiled_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
   const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device);
   return kernel == nullptr ? std::nullopt : std::optional(kernel->instructions);
+}
+
+int compiled_column_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
+  const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device);
+  return kernel == nullptr ? 0 : kernel->column_instructions;
 }
 
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {
   SpillTraces traces;
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return traces;
-  static const CsvTable all(embedded_spill_traces().front().text);
+  static const CsvTable all(text_of(embedded_measured(), "spill_traces"));
   for (const std::vector<std::string>& cells : all.lines())
     if (is_of(cells, *row))
       (cells.at(4) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
@@ -197,8 +221,11 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
 
 std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_view name, const Case& c,
                                          const DeviceSpec& device) {
-  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device))
-    return kernel->frame.words == 0 ? std::nullopt : std::optional(kernel->frame);
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device)) {
+    LocalFrame frame = kernel->frame;
+    if (c.problem.headdim >= plan.copy_columns) frame.in_part = 0;  // each thread copies a column that is there
+    return frame.words == 0 ? std::nullopt : std::optional(frame);
+  }
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr || row->frame == 0) return std::nullopt;
   std::set<int> of_tile;
@@ -210,6 +237,7 @@ std::optional<LocalFrame> compiled_frame(const KernelPlan& plan, std::string_vie
 
 UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name, const Case& c,
                                    const DeviceSpec& device) {
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device)) return unseen_of_fa2(*kernel, plan, c);
   UnseenWavefronts unseen;
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr || copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0)) return unseen;
@@ -218,7 +246,7 @@ UnseenWavefronts unseen_wavefronts(const KernelPlan& plan, std::string_view name
   const double tiles = static_cast<double>(counts.key_tiles), masked = static_cast<double>(counts.masked_key_tiles);
   const KeyRuns runs = count_key_runs(c, plan);
   const double before = static_cast<double>(runs.masked_first + runs.whole_first) / tiles;
-  static const CsvTable all(embedded_unseen_copies().front().text);
+  static const CsvTable all(text_of(embedded_measured(), "unseen_copies"));
   for (const std::vector<std::string>& cells : all.lines()) {
     if (!is_of(cells, *row)) continue;
     const std::string &operand = cells.at(4), &place = cells.at(5);

@@ -30,7 +30,10 @@ std::optional<CompiledSpill> compiled_spill(const KernelPlan& plan, std::string_
 
 /// What a warp of FlashAttention 2's kernel executes whose registers and spill a plan has, by the same places. None of
 /// other plans and where the kernel is not known.
-std::optional<SpillWords> compiled_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
+std::optional<PlaceCounts> compiled_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
+
+/// Of these, what a key tile's copies of rows that are no whole columns take more; 0 of other plans.
+int compiled_column_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
 
 /// In which order a compiled kernel stores and loads those words in a key tile.
 struct SpillTraces {

@@ -5,8 +5,8 @@
 namespace attest {
 
 struct CompiledSpill {
-  SpillWords stored, loaded;
-  SpillWords store_instructions, load_instructions;  // that move them, up to four words each
+  PlaceCounts stored, loaded;
+  PlaceCounts store_instructions, load_instructions;  // that move them, up to four words each
 };
 
 }  // namespace attest

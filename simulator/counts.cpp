@@ -108,14 +108,21 @@ struct CountingSink {
     if (last_copy != 0) see_ways(copy.kind, cost.wavefronts);
     const int ideal_more = last_copy != 0 && a.bytes == 16 ? ideal_beside_zeros(a) : 0;
     if (last_copy != 0 && a.bytes == 16) {
-      counts.copied[x] += {more, 0, cost_of(a, copy.active).wavefronts - last_copy};
-      counts.copied_ideal[x] += {ideal_more, 0, 0};
+      const int idle = std::popcount(copy.active & ~a.active);
+      const int zeros = stores_zeros ? wavefronts(zeros_beside(a)) : 0;
+      counts.copied[x] += {more, 0, cost_of(a, copy.active).wavefronts + zeros - last_copy, idle > 0, idle};
+      counts.copied_ideal[x] += {ideal_more, 0, stores_zeros ? ideal_wavefronts(zeros_beside(a)) : 0};
     }
     counts.smem_wavefronts += more;
     counts.smem_wavefronts_ideal += ideal_more;
     counts.wavefronts_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += more;
     counts.ideal_by_kind[static_cast<std::size_t>(SharedAccess::Kind::fill_async)] += ideal_more;
     last_copy = 0;
+  }
+  SharedAccess zeros_beside(const GlobalAccess& a) const {
+    SharedAccess zeros = copy;
+    zeros.active &= ~a.active;
+    return zeros;
   }
   /// Of what a copy reads, if it writes zeros too, which take as many as all its lanes.
   int ideal_beside_zeros(const GlobalAccess& a) const {
@@ -176,11 +183,13 @@ int ideal_wavefronts(const SharedAccess& access) { return (std::popcount(access.
 
 CopiedWavefronts& CopiedWavefronts::operator+=(const CopiedWavefronts& other) {
   all += other.all, as_zeros += other.as_zeros, as_whole += other.as_whole;
+  in_part += other.in_part, idle_lanes += other.idle_lanes;
   return *this;
 }
 
 CopiedWavefronts& CopiedWavefronts::operator*=(std::int64_t times) {
   all *= times, as_zeros *= times, as_whole *= times;
+  in_part *= times, idle_lanes *= times;
   return *this;
 }
 

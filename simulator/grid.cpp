@@ -166,22 +166,6 @@ double Grid::stored_bytes(std::int64_t resident) const {
          static_cast<double>(plan.producer_spill_sectors * ctas) * LineSampler::sector_bytes;
 }
 
-double Grid::unfilled_bytes() const {
-  constexpr std::int64_t sector = LineSampler::sector_bytes;
-  const std::int64_t gap = o.gap(p.nheads), heads = std::min<std::int64_t>(p.nheads, sector);
-  if (gap <= 0) return 0;
-  std::int64_t sectors = 0;
-  for (std::int64_t head = 0; head < heads; ++head)
-    for (std::int64_t row = 0; row < sector; ++row) {
-      const std::int64_t end = o.row(0, head, row) + o.row_bytes, next = end + gap;
-      const bool last = end % sector != 0, first = next % sector != 0;
-      sectors += last && first && end / sector != next / sector ? 2 : last || first ? 1 : 0;
-    }
-  double rows = 0;
-  for (const LengthClass& c : classes) rows += static_cast<double>(c.entries * c.seqlen_q * p.nheads);
-  return rows * static_cast<double>(sectors) / static_cast<double>(heads * sector) * sector;
-}
-
 double Grid::key_tiles_a_cta() const {
   return std::max(1.0, static_cast<double>(key_tiles) / static_cast<double>(std::max<std::int64_t>(1, ctas)));
 }

@@ -64,9 +64,6 @@ struct Grid {
   /// How many query heads read a key head's K and V afresh, because they stand a whole batch apart in the grid and what
   /// lies between does not fit a partition of L2.
   std::int64_t heads_that_read_afresh(const DeviceSpec& device) const;
-  /// Of the sectors of O that rows with gaps between them fill in part: L2 reads each that it cleans (`write_parts` in
-  /// docs/results/h200-l2.md). Those of rows without gaps are filled by their neighbours before.
-  double unfilled_bytes() const;
   std::int64_t key_row_bytes() const { return k.row_bytes + v.row_bytes; }
   std::int64_t partial_row_bytes() const { return 4 * partial_columns(p.headdim_v); }  // of O
   std::int64_t key_head(std::int64_t head) const {

@@ -16,11 +16,7 @@
 namespace attest {
 namespace {
 
-std::string_view part(std::string_view name) {
-  for (const EmbeddedFile& file : embedded_report_page())
-    if (file.name == name) return file.text;
-  throw std::logic_error(fmt::format("the page has no part {}", name));
-}
+std::string_view part(std::string_view name) { return text_of(embedded_report_page(), name); }
 
 /// `page` with each {{name}} replaced by what stands beside it; replacements are not looked at again.
 std::string filled(std::string_view page, const std::vector<std::pair<std::string_view, std::string>>& values) {

@@ -41,7 +41,8 @@ L2Cache::L2Cache(int partitions, int sets, int ways, int dirty_ways)
       sets_per_partition_(sets),
       ways_(ways),
       padded_ways_((static_cast<std::size_t>(ways) + vector_ways - 1) / vector_ways * vector_ways),
-      set_words_(2 * padded_ways_ + num_words + num_sectors * padded_ways_ / sizeof(std::uint32_t)),
+      set_words_(2 * padded_ways_ + num_words +
+                 (num_sectors + sizeof(std::uint16_t)) * padded_ways_ / sizeof(std::uint32_t)),
       dirty_ways_(dirty_ways),
       words_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets) * set_words_) {}
 
@@ -79,6 +80,9 @@ void L2Cache::clean(std::uint32_t* set, int way) {
   std::uint8_t& dirty_now = sectors(set, way, written);
   const int n = std::popcount(dirty_now);
   written_back_sectors_ += n, dirty_sectors_ -= n;
+  std::uint8_t& there = sectors(set, way, present);
+  completed_sectors_ += std::popcount(static_cast<std::uint8_t>(dirty_now & ~there));
+  there |= dirty_now;
   dirty_now = 0;
   word(set, dirty) &= ~(1u << way);
 }
@@ -103,8 +107,21 @@ int L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool evict_first
   mark(set, way, evict_first);
   set[way] = line.tag;
   sectors(set, way, present) = line.sectors;
+  pieces(set, way) = 0;
   touch(set, way);
   return way;
+}
+
+std::int64_t L2Cache::incomplete_sectors() const {
+  std::int64_t n = 0;
+  for (auto words = words_.begin(); words != words_.end(); words += static_cast<std::ptrdiff_t>(set_words_)) {
+    const std::uint32_t* const set = &*words;
+    for (std::uint32_t left = word(set, dirty); left != 0; left &= left - 1) {
+      const int way = std::countr_zero(left);
+      n += std::popcount(static_cast<std::uint8_t>(sectors(set, way, written) & ~sectors(set, way, present)));
+    }
+  }
+  return n;
 }
 
 void L2Cache::empty() {
@@ -157,33 +174,35 @@ L2Cache::Outcome L2Cache::prefetch(const CachedLine& line, int side) {
   return far && at_home == Outcome::near_hit ? Outcome::far_hit : at_home;
 }
 
-void L2Cache::write(const CachedLine& line, int side) {
+void L2Cache::write(const CachedLine& line, int side, std::uint16_t written_pieces) {
+  const auto write_to = [&](std::uint32_t* set, int way) {
+    std::uint8_t& there = sectors(set, way, present);
+    const std::uint16_t all = pieces(set, way) |= written_pieces;
+    const int full = all & all >> 1 & all >> 2 & all >> 3;  // of a sector's first piece: all of them
+    there |= line.sectors & ((full & 1) | (full >> 3 & 2) | (full >> 6 & 4) | (full >> 9 & 8));
+  };
+  CachedLine bare = line;
+  bare.sectors = 0;
+  const auto find_or_insert = [&](std::uint32_t* set) {
+    const int way = find(set, line.tag);
+    if (way < 0) return insert(set, bare, false);
+    touch(set, way);
+    mark(set, way, false);
+    return way;
+  };
   std::uint32_t* const home_set = set(line.home, line.set);
-  if (const int way = find(home_set, line.tag); way >= 0) {
-    touch(home_set, way);
-    mark(home_set, way, false);
-    sectors(home_set, way, present) |= line.sectors;
-    make_dirty(home_set, way, line.sectors);
-  } else {
-    make_dirty(home_set, insert(home_set, line, false), line.sectors);
-  }
+  const int at_home = find_or_insert(home_set);
+  write_to(home_set, at_home);
+  make_dirty(home_set, at_home, line.sectors);
   if (partitions_ == 1) return;
   std::uint32_t* const other_set = set(1 - line.home, line.set);
-  const int copy = find(other_set, line.tag);
-  if (side == line.home) {  // the other side's copy is stale now
-    if (copy < 0) return;
+  if (side != line.home) {
+    crossed_sectors_ += line.count();
+    write_to(other_set, find_or_insert(other_set));
+  } else if (const int copy = find(other_set, line.tag); copy >= 0) {  // it is stale now
     const std::uint32_t kept = ~(1u << copy);
     word(other_set, used) &= kept, word(other_set, first_to_go) &= kept;
-    return;
   }
-  crossed_sectors_ += line.count();
-  if (copy < 0) {
-    insert(other_set, line, false);
-    return;
-  }
-  touch(other_set, copy);
-  mark(other_set, copy, false);
-  sectors(other_set, copy, present) |= line.sectors;
 }
 
 }  // namespace attest

@@ -32,7 +32,7 @@ std::vector<PassingRows> through_l1(const SimulationReport& r, int ctas) {
 }  // namespace
 
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together) {
-  const SpillWords& loads = r.registers.loaded;
+  const PlaceCounts& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);

@@ -29,6 +29,8 @@ constexpr PlanField fields[] = {
     {"copy_bytes_k", &P::copy_bytes_k, 1, 16, Kind::placed, "likewise K's"},
     {"copy_bytes_v", &P::copy_bytes_v, 1, 16, Kind::placed, "likewise V's"},
     {"copy_bytes_o", &P::copy_bytes_o, 1, 16, Kind::placed, "likewise O's"},
+    {"copy_columns", &P::copy_columns, 0, 256, Kind::placed,
+     "of a row, that lanes beside each other copy at a time; 0: as many as a warp can"},
     {"copy_kind", &P::copy_kind, 0, 0, Kind::compiled, "who fills shared memory; synchronous: through registers"},
     {"matrix_kind", &P::matrix_kind, 0, 0, Kind::compiled, "what multiplies"},
     {"overlap", &P::overlap, 0, 0, Kind::compiled, "what runs under wgmma's products"},

@@ -71,7 +71,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
 
   r.registers = estimate_registers(plan, device);
   const std::optional<CompiledSpill> compiled = compiled_spill(plan, plan_name, c, device);
-  const std::optional<SpillWords> code = compiled_instructions(plan, c, device);
+  const std::optional<PlaceCounts> code = compiled_instructions(plan, c, device);
   if (compiled) r.registers.stored = compiled->stored, r.registers.loaded = compiled->loaded;
   r.occupancy = occupancy(plan, r.registers.registers_per_thread, device);
   r.registers_per_thread = r.registers.registers_per_thread;
@@ -106,6 +106,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
     double code_waits = 0;  // a key tile
+    const double of_columns = compiled_column_instructions(plan, c, device);
     const auto demand_of = [&](const MissingWords& of) {
       CaseParts parts = parts_of(c);
       parts.missing_arguments = of.arguments;
@@ -117,6 +118,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
           std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
+      d.issue += of_columns;
       return d;
     };
     demand = demand_of(missing);
@@ -172,7 +174,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto by_warps = [&](double of_warp, std::int64_t times) {
     return of_warp * plan.num_warps * static_cast<double>(times);
   };
-  const auto by_all_warps = [&](const SpillWords& n) {
+  const auto by_all_warps = [&](const PlaceCounts& n) {
     const double around =
         by_warps(n.early, r.walk.ctas - r.walk.ctas_with_rows) + by_warps(n.once, r.walk.ctas_with_rows);
     if (!n.tiles.empty()) return around + plan.num_warps * of_all_ctas(n, runs, r.walk.key_tiles);
@@ -201,7 +203,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked)), ctas),
                     r.walk.ctas_with_rows);
   // neighbours do not ask for these together
-  const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes;
+  const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes + r.walk.in_part_bytes;
   const double asked = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);
   r.sm_read_bytes = asked + unmerged - r.walk.l1_served * (by(Operand::k) + by(Operand::v));
   r.sm_write_bytes = by(Operand::o) + static_cast<double>(counts.lse_bytes + counts.atomic_bytes) + r.spill_store_bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "spill_uses.h"
 
@@ -81,7 +82,8 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
   }
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();
   const std::int64_t always = parked - std::min(parked, plan_.cluster * grid_.entering_lines());
-  for (std::int64_t i = 0; i < parked; ++i) give(i < always ? slot.parked : slot.entering, frame - 1 - i % frame);
+  for (std::int64_t i = 0; i < parked; ++i)
+    give(i < warps * frame_.in_part ? slot.in_part : i < always ? slot.parked : slot.entering, frame - 1 - i % frame);
   for (std::int64_t i = 0; i < of_start; ++i) give(slot.start, frame + i);
   for (std::int64_t i = 0; i < producer; ++i) give(slot.producer, frame + of_start + i, 1);
 }
@@ -98,15 +100,28 @@ void Traffic::begin(Slot& slot, double now) {
     for (const CachedLine& line : lines) cache_.write(line, slot.side);
   };
   store(slot.parked);
-  if (has_whole_tiles(slot.walk)) store(slot.entering);
+  if (has_whole_tiles(slot.walk)) {
+    store(slot.entering);
+    store_in_part(slot);
+  }
   store(slot.start), slot.start.clear();
   store(slot.producer);
+}
+
+void Traffic::store_in_part(Slot& slot) {
+  for (const CachedLine& line : slot.in_part) cache_.write_with_gaps(line, slot.side);
+  if (std::exchange(slot.loaded_in_part, true)) return;
+  const std::int64_t filled = cache_.filled_sectors();
+  for (const CachedLine& line : slot.in_part) cache_.read(line, slot.side);
+  count_.in_part_filled_sectors += cache_.filled_sectors() - filled;
+  count_.in_part_lines += warps_of_slot() * frame_.in_part;
 }
 
 void Traffic::call_again() {
   for (auto& [head, lines] : heads_) lines.forget_asked();
   count_ = {};
   written_back_before_ = cache_.written_back_sectors();
+  completed_before_ = cache_.completed_sectors();
   crossed_before_ = cache_.crossed_sectors();
 }
 
@@ -120,7 +135,7 @@ void Traffic::read_query(const Slot& slot) {
   Reads& reads = first ? count_.first_query : count_.again;
   for_copied_rows(Operand::q, grid_.q, slot.at.batch, slot.at.head, std::int64_t{slot.at.q_tile} * plan_.tile_m,
                   slot.rows, [&](const CachedLine& line) {
-                    counted(reads, line.bytes, [&] {
+                    counted(reads, line.bytes(), [&] {
                       if (plan_.prefetches_q) cache_.prefetch(line, slot.side);
                       return cache_.read(line, slot.side, plan_.evict_first_q);
                     });
@@ -131,7 +146,7 @@ double Traffic::read_lines(std::vector<TileLine>& lines, int side) {
   std::size_t missed = 0;
   for (TileLine& l : lines) {
     const auto outcome =
-        counted(l.seen ? count_.again : count_.first_key, l.line.bytes, [&] { return cache_.read(l.line, side); });
+        counted(l.seen ? count_.again : count_.first_key, l.line.bytes(), [&] { return cache_.read(l.line, side); });
     missed += outcome == L2Cache::Outcome::miss ? 1 : 0;
     l.seen = true;
   }
@@ -171,7 +186,7 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   for (std::int64_t row = row0; row < row0 + slot.rows; ++row) {
     const std::int64_t at = grid_.bias.row(slot.at.batch, slot.at.head, row) + 4 * key0;
     sampler_.for_lines(at, at + 4 * keys, [&](const CachedLine& line) {
-      counted(count_.bias, line.bytes, [&] { return cache_.read(line, slot.side); });
+      counted(count_.bias, line.bytes(), [&] { return cache_.read(line, slot.side); });
     });
   }
 }
@@ -234,7 +249,7 @@ void Traffic::combine() {
       const int side = static_cast<int>(tile % device_.l2_partitions);
       for (int split = 0; split < grid_.splits; ++split)
         for_partial_rows(grid_.partial_row(batch, head, split) + row0, rows, [&](const CachedLine& line) {
-          counted(count_.partials, line.bytes, [&] { return cache_.read(line, side); });
+          counted(count_.partials, line.bytes(), [&] { return cache_.read(line, side); });
         });
       const auto write = [&](const CachedLine& line) { cache_.write(line, side); };
       for_rows(grid_.o, batch, head, row0, rows, write);
@@ -243,6 +258,13 @@ void Traffic::combine() {
     }
   }
   count_.crossed_in_combine = cache_.crossed_sectors() - crossed;
+}
+
+double Traffic::written_in_part() const {
+  const std::int64_t written = written_back_sectors(), completed = cache_.completed_sectors() - completed_before_;
+  if (written > 0) return static_cast<double>(completed) / static_cast<double>(written);
+  const std::int64_t dirty = cache_.dirty_sectors();
+  return dirty == 0 ? 0 : static_cast<double>(cache_.incomplete_sectors()) / static_cast<double>(dirty);
 }
 
 void Traffic::leave_dirty_lines(std::int64_t bytes) {

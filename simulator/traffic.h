@@ -83,7 +83,8 @@ struct Slot {
   // Its local memory: what a key tile does with it, words of a CTA's life, of one that comes to a key tile without a
   // mask, of a persistent CTA, which are stored but once, and of its producer in each query tile.
   std::vector<std::vector<SpilledLine>> spill;  // where n CTAs share its SM, at [n - 1], and more as the last
-  std::vector<CachedLine> parked, entering, start, producer;
+  std::vector<CachedLine> in_part, parked, entering, start, producer;  // in_part: those of a CTA's life that are
+  bool loaded_in_part = false;                                         // by its first CTA, whole sectors
 };
 
 class Traffic {
@@ -105,6 +106,8 @@ class Traffic {
     std::int64_t key_tiles = 0;
     std::vector<std::int64_t> shared;  // of these, by CTAs that are n on their SM, at [n - 1]
     std::int64_t spill_filled_sectors = 0;
+    // of words that are stored in part, by each slot's first CTA that does: of all sets, and sectors that DRAM reads
+    std::int64_t in_part_lines = 0, in_part_filled_sectors = 0;
     std::int64_t crossed_in_steps = 0, crossed_in_combine = 0;  // of crossed_sectors()
   };
 
@@ -138,6 +141,9 @@ class Traffic {
 
   const Count& count() const { return count_; }
   std::int64_t written_back_sectors() const { return cache_.written_back_sectors() - written_back_before_; }
+  /// Of the sectors that are written back, those that DRAM reads since they were written in part alone: of those that
+  /// were, or, where none was, of those that are dirty now.
+  double written_in_part() const;
   std::int64_t crossed_sectors() const { return cache_.crossed_sectors() - crossed_before_; }
   std::int64_t dirty_sectors() const { return cache_.dirty_sectors(); }
   double share_of_sets() const { return sampler_.share(); }
@@ -172,7 +178,7 @@ class Traffic {
     for (std::int64_t row = row0; row < row0 + rows; ++row) {
       const ByteRange beyond = asked_beyond(a.row(batch, head, row), a.row_bytes, row);
       sampler_.for_lines(beyond.first, beyond.last, [&](CachedLine line) {
-        line.bytes = 0;  // of this head's
+        line.beside = 1;
         f(line);
       });
     }
@@ -180,6 +186,7 @@ class Traffic {
   bool brings_lines(Operand x) const {  // cp.async of 16 bytes has L2::128B
     return plan_.copy_kind == CopyKind::cp_async && plan_.copy_bytes(x) == 16;
   }
+  void store_in_part(Slot& slot);
   void read_query(const Slot& slot);
   double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);
   void read_bias(const Slot& slot, int tile);
@@ -212,7 +219,7 @@ class Traffic {
   const double asked_q_, asked_k_, asked_v_;  // of L2, of the bytes of each, where nothing merges
   std::unordered_map<std::int64_t, HeadLines> heads_;
   Count count_;
-  std::int64_t written_back_before_ = 0, crossed_before_ = 0;  // this call
+  std::int64_t written_back_before_ = 0, completed_before_ = 0, crossed_before_ = 0;  // this call
 };
 
 }  // namespace attest

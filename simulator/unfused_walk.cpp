@@ -64,7 +64,7 @@ class Walk {
                        [&](const CachedLine& line) { cache_.write(line, side ^= static_cast<int>(partitions_) - 1); });
   }
   void empty() { cache_.empty(); }
-  double read() const { return of_all_sets(cache_.filled_sectors()); }
+  double read() const { return of_all_sets(cache_.filled_sectors() + cache_.completed_sectors()); }
   double written() const { return of_all_sets(cache_.written_back_sectors()); }
   double dirty() const { return of_all_sets(cache_.dirty_sectors()); }
 

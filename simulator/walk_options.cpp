@@ -21,6 +21,10 @@ void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, 
   if (options.frame && options.frame->of_tile > words)
     throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
                        fmt::format("must not exceed the frame's words, {}", words));
+  if (options.frame && (options.frame->in_part < 0 || options.frame->in_part > words - options.frame->of_tile))
+    throw InvalidInput("frame.in_part", std::to_string(options.frame->in_part),
+                       fmt::format("must be 0 to {}, the frame's words that a key tile does not store",
+                                   words - options.frame->of_tile));
   for (const std::vector<SpillUse>& uses : options.spill_uses) {
     double before = 0;
     for (const SpillUse& use : uses) {

@@ -93,10 +93,11 @@ TileWalk WalkTotals::all() const {
                         of_all_sets(crossed_around) * ratio(schedule_.tasks(), resolution_.tasks) +
                         of_all_sets(n.crossed_in_combine);
   r.dirty_bytes_left = of_all_sets(traffic_.dirty_sectors());
+  r.in_part_bytes = static_cast<double>(n.in_part_lines * LineSampler::line_bytes);
   r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
   r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +
-                      of_all_sets(n.spill_filled_sectors) * scale +
-                      grid_.unfilled_bytes() * std::min(1.0, r.dram_write_bytes / grid_.output_bytes());
+                      of_all_sets(n.spill_filled_sectors) * scale + of_all_sets(n.in_part_filled_sectors) +
+                      traffic_.written_in_part() * r.dram_write_bytes;
   return r;
 }
 

@@ -17,7 +17,8 @@ first key tiles, which may be masked, once for each of them, and then a loop. A 
 
 each as instructions, words stored/loaded and instructions that do. A path copies the next key tile if there is one, and
 takes branches that have no other side: before its key tiles those that copy, and behind them all, since rows are there. `frame_words` are the words
-of the stack that are stored at all, `loop_words` those of them that a turn of the loop stores.
+of the stack that are stored at all, `loop_words` those of them that a turn of the loop stores, `predicated_words` those
+of the others that are stored under predicates alone, of a thread's columns as a rule.
 """
 import collections
 import itertools
@@ -127,8 +128,8 @@ def counts_of(kernel, blocks):
         return [n for text in sure if (n := spilled(text, name))]
 
     stored, loaded = words(STORE), words(LOAD)
-    return collections.Counter(instructions=len(texts), stored=sum(stored), loaded=sum(loaded), stores=len(stored),
-                               loads=len(loaded))
+    return {"instructions": len(texts), "stored": sum(stored), "loaded": sum(loaded), "stores": len(stored),
+            "loads": len(loaded)}
 
 
 def on_paths(kernel, through, without, inside=None, start=0, ends=None):
@@ -149,18 +150,30 @@ def on_paths(kernel, through, without, inside=None, start=0, ends=None):
     return every, some
 
 
+def stack_words_of(text):
+    """That an instruction stores."""
+    if not (n := spilled(text, STORE)):
+        return []
+    offset = re.search(r"\+(0x[0-9a-f]+)", SLOT.search(text)[0])
+    at = int(offset[1], 16) if offset else 0
+    return [at // 4 + i for i in range(n)]
+
+
 def stack_words(kernel, blocks):
-    words = set()
-    for text in kernel.texts(blocks):
-        if n := spilled(text, STORE):
-            offset = re.search(r"\+(0x[0-9a-f]+)", SLOT.search(text)[0])
-            at = int(offset[1], 16) if offset else 0
-            words |= {at // 4 + i for i in range(n)}
-    return words
+    return {word for text in kernel.texts(blocks) for word in stack_words_of(text)}
 
 
-def places_of(kernel):
-    """(place -> counts, words of the frame, words of it that the loop stores)"""
+def words_in_part(kernel, loop):
+    """Of the stack's, those that are stored under predicates alone, and outside of the loop."""
+    def stored(predicated, blocks):
+        texts = [text for text in kernel.texts(blocks) if text.startswith("@") == predicated]
+        return {word for text in texts for word in stack_words_of(text)}
+
+    return stored(True, range(len(kernel.blocks))) - stored(False, range(len(kernel.blocks))) - stack_words(kernel, loop)
+
+
+def places_of(kernel, counts_of=counts_of):
+    """(place -> counts, words of the frame, of it those that the loop stores, and that some threads alone may store)"""
     head, loop = loop_of(kernel)
     tiles = key_tiles(kernel, loop)
     in_loop = sorted(block for block in loop if multiplications(kernel, block))
@@ -175,7 +188,7 @@ def places_of(kernel):
                        *branches_behind(kernel, through[-1], loop.union(*tiles))]
         every, some = on_paths(kernel, through, set(without), **inside)
         sure.update(every), others.update(some)
-        return counts_of(kernel, every)
+        return collections.Counter(counts_of(kernel, every))
 
     found["early"] = count([], loop.union(*tiles))
     before, way = collections.Counter(), []
@@ -191,10 +204,11 @@ def places_of(kernel):
     found["enters"] = entered.copy()
     found["enters"].subtract(before)
     found["enters"].subtract(found["whole"])
-    found["other"] = counts_of(kernel, sorted(others - sure))
+    found["other"] = collections.Counter(counts_of(kernel, sorted(others - sure)))
     found["other"]["loaded"] += sum(spilled(text, LOAD) for text in kernel.texts(sorted(others | sure))
                                     if text.startswith("@"))
-    return found, len(stack_words(kernel, range(len(kernel.blocks)))), len(stack_words(kernel, loop))
+    frame = stack_words(kernel, range(len(kernel.blocks)))
+    return found, len(frame), len(stack_words(kernel, loop)), len(words_in_part(kernel, loop))
 
 
 def resources_of(cuobjdump, path):
@@ -203,9 +217,8 @@ def resources_of(cuobjdump, path):
     return {m["name"]: (int(m["registers"]), int(m["stack"])) for m in RESOURCES.finditer(text)}
 
 
-def main():
-    args = read_arguments(__doc__, "--cuobjdump", "wheel")
-    rows = {}
+def forward_kernels(args):
+    """(what it is compiled for, Kernel, (registers, bytes of its stack)) of each kernel of those files."""
     for path in args.files:
         with open(path, "rb") as f:
             if b"flash_fwd_kernel" not in f.read():
@@ -217,19 +230,25 @@ def main():
             if name.startswith("$") or not m:
                 continue
             dropout, causal, local, alibi, even_mn, even_k, softcap, returns_p = m.groups()[5:]
-            if "1" in (dropout, alibi, returns_p):
-                continue
-            key = tuple(map(int, (arch, *m.groups()[:4], causal, local, softcap, even_mn, even_k)))
-            places, frame, in_loop = places_of(kernel)
-            row = [*resources[name], 16 * len(kernel.code), frame, in_loop,
-                   *(places[place][count] for place in PLACES for count in COUNTS)]
-            if rows.setdefault(key, row) != row:
-                raise SystemExit(f"{key}: float16 and bfloat16 differ\n{rows[key]}\n{row}")
+            if "1" not in (dropout, alibi, returns_p):
+                case = tuple(map(int, (arch, *m.groups()[:4], causal, local, softcap, even_mn, even_k)))
+                yield case, kernel, resources[name]
+
+
+def main():
+    args = read_arguments(__doc__, "--cuobjdump", "wheel")
+    rows = {}
+    for case, kernel, resources in forward_kernels(args):
+        places, *frame = places_of(kernel)
+        row = [*resources, 16 * len(kernel.code), *frame,
+               *(places[place][count] for place in PLACES for count in COUNTS)]
+        if rows.setdefault(case, row) != row:
+            raise SystemExit(f"{case}: float16 and bfloat16 differ\n{rows[case]}\n{row}")
     print(f"# {args.wheel}; flash_in_torch.py")
-    print(",".join((*CASE, "registers", "stack_bytes", "code_bytes", "frame_words", "loop_words",
+    print(",".join((*CASE, "registers", "stack_bytes", "code_bytes", "frame_words", "loop_words", "predicated_words",
                     *(f"{place}_{count}" for place in PLACES for count in COUNTS))))
-    for key in sorted(rows):
-        print(",".join(map(str, (*key, *rows[key]))))
+    for case in sorted(rows):
+        print(",".join(map(str, (*case, *rows[case]))))
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ TEST(CompiledRegisters, TracesHaveTheWordsOfTheirKernels) {
     const DeviceSpec device = load_device(name);
     const KernelPlan plan = plan_named("sm80-spill", c, device);
     const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, device);
-    const SpillWords loads = compiled_spill(plan, "sm80-spill", c, device).value().loaded;
+    const PlaceCounts loads = compiled_spill(plan, "sm80-spill", c, device).value().loaded;
     const auto stored = [](const SpillTrace& trace) {
       return std::count_if(trace.accesses.begin(), trace.accesses.end(),
                            [](const SpillAccess& a) { return a.kind == SpillAccess::Kind::store; });
@@ -139,6 +139,12 @@ TEST(CompiledRegisters, FramesAreThoseOfMachineCode) {
   EXPECT_EQ(frame("h200", "attest", gap), (LocalFrame{36, 4}));
   EXPECT_EQ(frame("h200", "fa2", d128()), (LocalFrame{33, 14}));
   EXPECT_EQ(frame("mtt-s4000", "fa2", d128()), std::nullopt);
+  // FlashAttention 2's threads without a column of their own do not store 16 words; of 64 columns each has one
+  Case narrow = d128();
+  narrow.problem.headdim = narrow.problem.headdim_v = 40;
+  EXPECT_EQ(frame("h200", "fa2", narrow), (LocalFrame{33, 8, 16}));
+  narrow.problem.headdim = narrow.problem.headdim_v = 104;
+  EXPECT_EQ(frame("h200", "fa2", narrow), (LocalFrame{34, 18, 0}));
 }
 
 // Two CTAs an SM on an H200, whose frames are 2.5 times L1; one on an A100, whose frame fits.
@@ -229,7 +235,7 @@ TEST(CompiledRegisters, FlashAttention2sPlansMaskAsManyTilesAsItsCodeHasApart) {
           if (mask == 1) c.problem.causal = Causal::bottom_right;
           if (mask == 2) c.problem.window_left = c.problem.window_right = 100;
           const KernelPlan plan = plan_named("fa2", c, spec);
-          const std::optional<SpillWords> code = compiled_instructions(plan, c, spec);
+          const std::optional<PlaceCounts> code = compiled_instructions(plan, c, spec);
           ASSERT_TRUE(code.has_value()) << device << command_line(c);
           EXPECT_EQ(std::ssize(code->tiles), std::max(1, plan.masked_steps)) << device << command_line(c);
           EXPECT_GE(plan.spill_words_entering, 0) << device << command_line(c);
@@ -273,7 +279,7 @@ TEST(CompiledRegisters, FlashAttention2StoresByKeyTile) {
   const SimulationReport r = simulate(c, plan_named("fa2", c, device), device, "fa2");
   const int words = 7 * (17 + 39) + 6 * (98 + 2) + 8 * (1 + 3 + 5 + 7 + 9 + 10);
   EXPECT_EQ(r.spill_store_bytes, 64.0 * 128 * 4 * words);
-  const std::optional<SpillWords> code = compiled_instructions(r.plan, c, device);
+  const std::optional<PlaceCounts> code = compiled_instructions(r.plan, c, device);
   ASSERT_TRUE(code.has_value());
   const KeyRuns runs = count_key_runs(c, r.plan);
   EXPECT_EQ(runs.longer, (std::array<std::int64_t, 6>{7 * 64, 7 * 64, 6 * 64, 6 * 64, 5 * 64, 5 * 64}));
@@ -325,6 +331,42 @@ TEST(CompiledRegisters, CountersTakeP0ForFalse) {
   Case by_call = d128();
   by_call.problem.headdim = by_call.problem.headdim_v = 100;
   EXPECT_EQ(count_case(by_call, plan_on("h200", "attest", by_call)).copied, (std::array<CopiedWavefronts, 4>{}));
+}
+
+// FlashAttention 2's copies of a turn that P0 stops: of 224 columns the last 32 of 256, which counters see read, four
+// wavefronts more; of 40 the last 24 of 64, whose lanes' addresses are whatever their registers hold, a wavefront each.
+// Ahead of its loop none is. With zeros that are stores of their own, which are seen as they are.
+TEST(CompiledRegisters, CountersSeeOtherCopiesOfFlashAttention2) {
+  const auto unseen_a_tile = [](int headdim) {
+    Case c = d128();
+    c.problem.nheads = c.problem.nheads_k = 4;
+    c.problem.headdim = c.problem.headdim_v = headdim;
+    const KernelPlan plan = plan_on("h200", "fa2", c);
+    const UnseenWavefronts unseen = unseen_wavefronts(plan, "fa2", c, load_device("h200"));
+    // V in each turn of the loop, and K of the turns behind its first
+    const double ctas = 4.0 * 2048 / plan.tile_m, turns = 2048.0 / plan.tile_n - 1, copied = ctas * (turns - 0.5);
+    return std::pair(unseen.all / copied, unseen.ideal / copied);
+  };
+  constexpr double warps = 4, k_and_v = 2;
+  EXPECT_EQ(unseen_a_tile(64), std::pair(0.0, 0.0));
+  EXPECT_EQ(unseen_a_tile(256), std::pair(0.0, 0.0));
+  EXPECT_DOUBLE_EQ(unseen_a_tile(224).first, -warps * k_and_v * 4 * 2);
+  EXPECT_DOUBLE_EQ(unseen_a_tile(224).second, -warps * k_and_v * 4 * 2);
+  EXPECT_DOUBLE_EQ(unseen_a_tile(40).first, -warps * k_and_v * 8 * 3 * 4);
+  EXPECT_DOUBLE_EQ(unseen_a_tile(40).second, -warps * k_and_v * 8 * 2);
+}
+
+// A turn's 1871 instructions where columns are tested, 1671 where they are not.
+TEST(CompiledRegisters, TestsOfColumnsTakeInstructions) {
+  const auto more = [](int headdim, const char* name = "fa2") {
+    Case c = d128();
+    c.problem.headdim = c.problem.headdim_v = headdim;
+    return compiled_column_instructions(plan_on("h200", name, c), c, load_device("h200"));
+  };
+  EXPECT_EQ(more(40), 200);
+  EXPECT_EQ(more(64), 0);
+  EXPECT_EQ(more(120), 1373 - 1192);
+  EXPECT_EQ(more(120, "attest"), 0);
 }
 
 }  // namespace

@@ -288,5 +288,61 @@ TEST(L2Cache, ReadEvictFirstWhatWasPrefetchedGoesFirst) {
   }
 }
 
+/// Bytes [first, last) of a line, as a row of O that begins or ends there writes them.
+CachedLine bytes_of(std::uint32_t tag, int first, int last) {
+  const int from = first / 32, to = (last - 1) / 32;
+  CachedLine line{tag, 0, 0, static_cast<std::uint8_t>((2 << to) - (1 << from))};
+  line.before = first % 32 / 2, line.behind = (32 - last % 32) % 32 / 2;
+  return line;
+}
+
+/// What DRAM reads when a set's only way, which these have written, is cleaned.
+std::int64_t completed(std::initializer_list<CachedLine> writes, int side = 0) {
+  L2Cache cache(2, 1, 1, 1);
+  for (const CachedLine& line : writes) cache.write(line, side);
+  EXPECT_EQ(cache.completed_sectors(), 0);
+  const std::int64_t incomplete = cache.incomplete_sectors();
+  cache.write(line(99, 0), 0);
+  EXPECT_EQ(cache.completed_sectors(), incomplete);
+  return cache.completed_sectors();
+}
+
+// write_parts: halves of sectors, and rows with gaps, are read when they are cleaned, unless the rest came before.
+TEST(L2Cache, WhatIsWrittenInPartIsReadWhenItIsCleaned) {
+  for (const int side : {0, 1}) {
+    SCOPED_TRACE(side);
+    EXPECT_EQ(completed({bytes_of(1, 0, 128)}, side), 0);
+    EXPECT_EQ(completed({bytes_of(1, 0, 80)}, side), 1);
+    EXPECT_EQ(completed({bytes_of(1, 80, 128)}, side), 1);
+    EXPECT_EQ(completed({bytes_of(1, 16, 112)}, side), 2);
+    EXPECT_EQ(completed({bytes_of(1, 0, 80), bytes_of(1, 80, 128)}, side), 0) << "a neighbour's row, head or batch";
+    EXPECT_EQ(completed({bytes_of(1, 80, 128), bytes_of(1, 0, 80)}, side), 0);
+    EXPECT_EQ(completed({bytes_of(1, 0, 80), bytes_of(1, 0, 80)}, side), 1) << "the same again";
+    EXPECT_EQ(completed({bytes_of(1, 40, 48)}, side), 1) << "inside a sector";
+    EXPECT_EQ(completed({bytes_of(1, 40, 48), bytes_of(1, 40, 64)}, side), 1);
+    EXPECT_EQ(completed({bytes_of(1, 0, 80), bytes_of(1, 88, 128)}, side), 1) << "a gap";
+    EXPECT_EQ(completed({bytes_of(1, 72, 80), bytes_of(1, 64, 72), bytes_of(1, 88, 96), bytes_of(1, 80, 88)}, side), 0);
+    EXPECT_EQ(completed({bytes_of(1, 40, 48), bytes_of(1, 32, 64)}, side), 0);
+  }
+}
+
+TEST(L2Cache, WhatIsWrittenInPartIsReadFromDRAMWhereItIsAskedFor) {
+  L2Cache cache(2, 1, 4, 4);
+  cache.write(bytes_of(1, 0, 80), 1);
+  EXPECT_EQ(cache.read(bytes_of(1, 0, 64), 1), Outcome::near_hit);
+  EXPECT_EQ(cache.read(bytes_of(1, 0, 80), 1), Outcome::miss);
+  EXPECT_EQ(cache.filled_sectors(), 2) << "with its half of the line";
+  EXPECT_EQ(cache.read(bytes_of(1, 64, 128), 0), Outcome::near_hit);
+  EXPECT_EQ(cache.incomplete_sectors(), 0);
+  EXPECT_EQ(cache.dirty_sectors(), 3);
+  cache.write_with_gaps(line(2, 0), 0);
+  EXPECT_EQ(cache.incomplete_sectors(), 4);
+  cache.write_with_gaps(line(2, 0), 0);
+  EXPECT_EQ(cache.incomplete_sectors(), 4) << "the same lanes again";
+  EXPECT_EQ(cache.read(line(2, 0), 0), Outcome::miss);
+  cache.write_with_gaps(line(2, 0), 0);
+  EXPECT_EQ(cache.incomplete_sectors(), 0) << "the others are there now";
+}
+
 }  // namespace
 }  // namespace attest

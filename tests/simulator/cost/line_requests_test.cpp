@@ -87,18 +87,6 @@ TEST(LineRequests, KAndVCountByTheirBytes) {
   EXPECT_DOUBLE_EQ(merging_part(plan, grid.k, grid.v, c.problem.nheads_k), 0.8 * 1 + 0.2 * 0.5);
 }
 
-// A gap of 8 bytes is in one sector, of which O fills the rest; one of a sector where rows begin with sectors in none.
-TEST(LineRequests, GapsLeaveSectorsOfOInPart) {
-  const auto unfilled = [](const char* layout) {
-    const Case c = of(128, layout);
-    return Grid(c, plan_named("attest", c, load_device("h200"))).unfilled_bytes() / (2.0 * 16 * 2048);
-  };
-  EXPECT_EQ(unfilled("bshd"), 0);
-  EXPECT_EQ(unfilled("bshd,row_gap=4"), 32);
-  EXPECT_EQ(unfilled("bshd,row_gap=16"), 0);
-  EXPECT_EQ(unfilled("bshd,row_gap=20"), 1.5 * 32);  // two where its begin and end are within sectors
-}
-
 // Beside the same headdim's rows that begin with lines: what merges of the one over what merges of the other.
 TEST(LineRequests, AlignmentDecidesHowMuchMerges) {
   // What the model has less, or more, than was counted, by headdim, keys and offset. Lines that go to two lines of

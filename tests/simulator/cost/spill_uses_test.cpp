@@ -187,6 +187,8 @@ TEST(SpillUses, AFrameHasATilesWordsAndNoFewer) {
   EXPECT_EQ(message({5, 2}), "");
   EXPECT_EQ(message({5, 0}), "frame.of_tile: 0 must be at least 1 where a tile stores");
   EXPECT_EQ(message({5, 6}), "frame.of_tile: 6 must not exceed the frame's words, 5");
+  EXPECT_EQ(message({5, 2, 3}), "");
+  EXPECT_EQ(message({5, 2, 4}), "frame.in_part: 4 must be 0 to 3, the frame's words that a key tile does not store");
 }
 
 }  // namespace

@@ -244,6 +244,27 @@ TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   EXPECT_NEAR(one_place.l2_crossing_bytes, two_places.l2_crossing_bytes, 0.01 * two_places.l2_crossing_bytes);
 }
 
+// Each slot's first CTA loads the sectors that not all of its lanes stored, those that come after it have them in L1.
+TEST(TileWalk, WordsThatAreStoredInPartAreReadOnceASlot) {
+  const DeviceSpec device = load_device("h200");
+  const auto walked = [&](std::int64_t heads, int in_part) {
+    const Case c = case_of(1, heads, heads, 2048, 64);
+    KernelPlan plan = plan_for(c);
+    plan.spill_words_per_cta = 16;
+    TileWalkOptions options = times();
+    options.frame = {16, 0, in_part};
+    options.sampling = 1;
+    return walk_tiles(c, plan, device, 2, options);
+  };
+  for (const std::int64_t heads : {4, 64}) {
+    const TileWalk none = walked(heads, 0), some = walked(heads, 12);
+    const double slots = std::min(static_cast<double>(none.ctas), 2.0 * 132), bytes = slots * 4 * 12 * 128;
+    EXPECT_EQ(none.in_part_bytes, 0);
+    EXPECT_EQ(some.in_part_bytes, bytes);
+    EXPECT_NEAR(some.dram_read_bytes - none.dram_read_bytes, bytes, 0.005 * none.dram_read_bytes);
+  }
+}
+
 // What ends in DRAM or is dirty in L2 at the end, with the words and without.
 TEST(TileWalk, WordsAreStoredByTheCtasThatTheyAreOf) {
   const DeviceSpec device = load_device("h200");

@@ -224,7 +224,8 @@ TEST(Unfused, SmallGridsDoNotReachTheDevicesRates) {
             device.kernel_launch_cycles + device.dram_latency_cycles + device.l2_latency_cycles);
 }
 
-// What a kernel reads from DRAM some CTA of it asks L2 for: of entries without queries or keys nothing but the output.
+// What a kernel reads from DRAM some CTA of it asks L2 for, or it is the rest of a sector in which a row of S or P
+// ends: of entries without queries or keys nothing but the output.
 TEST(Unfused, ReadsFromDramWhatItsTilesAskFor) {
   const DeviceSpec device = load_device("h200");
   const auto of = [&](std::int64_t queries, std::int64_t keys) {
@@ -241,8 +242,10 @@ TEST(Unfused, ReadsFromDramWhatItsTilesAskFor) {
       for (const bool own : {false, true}) {
         p.bias = bias;
         const UnfusedCost cost = unfused_cost(p, device, own ? own_unfused(p) : UnfusedKernels{});
+        // a read brings 64 bytes
+        const double rests_of_sectors = p.seqlen_k % 8 == 0 ? 0 : 64.0 * 2 * 8 * static_cast<double>(p.seqlen_q);
         for (const UnfusedKernel& step : cost.steps)
-          EXPECT_LE(step.dram_read_bytes, step.l2_read_bytes)
+          EXPECT_LE(step.dram_read_bytes, step.l2_read_bytes + rests_of_sectors)
               << step.name << " of " << p.seqlen_q << " x " << p.seqlen_k << (own ? ", ours" : "");
         EXPECT_EQ(cost.dram_read_bytes == 0, all_pairs(p) == 0);
         EXPECT_EQ(cost.steps[2].result_bytes,

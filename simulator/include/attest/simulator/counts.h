@@ -35,9 +35,11 @@ struct CopyCost {
 CopyCost copy_cost(const SharedAccess& to, std::span<const std::int64_t, 32> from, std::uint32_t present,
                    bool stores_zeros = false);
 
-/// Of copies, as they are, and what they would be if all their lanes wrote zeros, or all read.
+/// Of copies, as they are, and what they would be if all their lanes wrote zeros, or all read; zeros that are stores of
+/// their own stay beside those.
 struct CopiedWavefronts {
   std::int64_t all = 0, as_zeros = 0, as_whole = 0;
+  std::int64_t in_part = 0, idle_lanes = 0;  // copies that not all of their lanes read, and the lanes that do not
 
   CopiedWavefronts& operator+=(const CopiedWavefronts& other);
   CopiedWavefronts& operator*=(std::int64_t times);

@@ -23,11 +23,14 @@ namespace attest {
 struct CachedLine {
   std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
   std::uint16_t set;
-  std::uint8_t home : 1;       // partition whose DRAM holds it
-  std::uint8_t sectors : 4;    // a bit for each 32-byte sector of it that the access wants, the first lowest
-  std::uint8_t whole : 1 = 0;  // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
-  std::uint8_t bytes = 0;      // of it that the access wants
+  std::uint8_t home : 1;        // partition whose DRAM holds it
+  std::uint8_t sectors : 4;     // a bit for each 32-byte sector of it that the access wants, the first lowest
+  std::uint8_t whole : 1 = 0;   // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
+  std::uint8_t beside : 1 = 0;  // of a row's copy, what is asked for and not wanted
+  // Of its first sector so much is not in the access, and of its last one, in units of 2 bytes.
+  std::uint8_t before : 4 = 0, behind : 4 = 0;
   int count() const { return std::popcount(sectors); }
+  int bytes() const { return beside != 0 ? 0 : 32 * count() - 2 * (before + behind); }
 };
 
 class L2Cache {
@@ -57,25 +60,38 @@ class L2Cache {
   /// An SM on `side` asks for it in advance: a miss fills from DRAM, and what lives on the other side crosses but
   /// leaves no copy near, so that the read that follows brings it across again.
   Outcome prefetch(const CachedLine& line, int side);
-  /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read.
-  void write(const CachedLine& line, int side);
+  /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read. Of a sector
+  /// that has been written in part alone it is when the line is cleaned, or when it is read, unless the rest has been
+  /// written before.
+  void write(const CachedLine& line, int side) { write(line, side, pieces_of(line)); }
+  /// The same by a warp some of whose lanes do not store: all of its sectors are written in part.
+  void write_with_gaps(const CachedLine& line, int side) { write(line, side, 0); }
 
   /// Nothing is in it, nor counted for it.
   void empty();
 
   /// From DRAM: what reads bring, of which some may never be asked for.
   std::int64_t filled_sectors() const { return filled_sectors_; }
+  /// From DRAM: what was written in part when it was cleaned.
+  std::int64_t completed_sectors() const { return completed_sectors_; }
   std::int64_t written_back_sectors() const { return written_back_sectors_; }
   /// Between the partitions: what is read beyond the near one that lives on the other side, and what is written there.
   std::int64_t crossed_sectors() const { return crossed_sectors_; }
   std::int64_t dirty_sectors() const { return dirty_sectors_; }
+  std::int64_t incomplete_sectors() const;  // of these, those that have been written in part; counted when asked for
 
  private:
+  static constexpr int pieces_a_sector = 4;
+  static constexpr std::uint16_t pieces_of(const CachedLine& line) {
+    const int first = std::countr_zero(line.sectors) * pieces_a_sector + line.before / 4;
+    const int end = std::bit_width(line.sectors) * pieces_a_sector - line.behind / 4;
+    return static_cast<std::uint16_t>((1U << end) - (1U << first));
+  }
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
   /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | 1 while too many are dirty | the
   /// tree of its writes: a bit a node, the root's is bit 1 and the children of node n have 2n and 2n + 1, 1 where the
   /// half of higher ways was written longer ago | a byte a way: its sectors that are present, and those that are
-  /// written.
+  /// written | two bytes a way: which of its 16 pieces of 8 bytes writes of parts of sectors have had.
   enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, num_words };
   enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
@@ -88,9 +104,17 @@ class L2Cache {
   std::uint32_t* ages(std::uint32_t* set) const { return set + padded_ways_; }
   std::uint32_t& word(std::uint32_t* set, Word which) const { return set[2 * padded_ways_ + which]; }
   std::uint32_t word(const std::uint32_t* set, Word which) const { return set[2 * padded_ways_ + which]; }
+  std::uint8_t sectors(const std::uint32_t* set, int way, Sectors which) const {
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(set + 2 * padded_ways_ + num_words);
+    return bytes[which * padded_ways_ + static_cast<std::size_t>(way)];
+  }
   std::uint8_t& sectors(std::uint32_t* set, int way, Sectors which) const {
     auto* const bytes = reinterpret_cast<std::uint8_t*>(set + 2 * padded_ways_ + num_words);
     return bytes[which * padded_ways_ + static_cast<std::size_t>(way)];
+  }
+  std::uint16_t& pieces(std::uint32_t* set, int way) const {
+    auto* const of_ways = reinterpret_cast<std::uint16_t*>(&sectors(set, 0, num_sectors));
+    return of_ways[way];
   }
   int find(const std::uint32_t* set, std::uint32_t tag) const {
     // without an early exit, so that the compiler compares eight tags at a time
@@ -127,6 +151,7 @@ class L2Cache {
   void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first) {
     clean_where_too_many(set, insert(set, line, evict_first));
   }
+  void write(const CachedLine& line, int side, std::uint16_t written_pieces);
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way);
 
@@ -136,7 +161,8 @@ class L2Cache {
   std::size_t padded_ways_;  // a whole number of vectors
   std::size_t set_words_;
   int dirty_ways_;
-  std::int64_t filled_sectors_ = 0, written_back_sectors_ = 0, crossed_sectors_ = 0, dirty_sectors_ = 0;
+  std::int64_t filled_sectors_ = 0, completed_sectors_ = 0, written_back_sectors_ = 0, crossed_sectors_ = 0,
+               dirty_sectors_ = 0;
   std::vector<std::uint32_t> words_;
 };
 

@@ -13,7 +13,7 @@ struct LaunchBounds {
 };
 
 /// Words that a thread stores to local memory, or loads from it, by when it does.
-struct SpillWords {
+struct PlaceCounts {
   int early = 0;                                // of a CTA without rows, which ends at once
   int once = 0;                                 // of any other
   int run = 0, enters = 0;                      // for each of its KeyRuns, for each of whole tiles
@@ -41,7 +41,7 @@ struct RegisterEstimate {
   int stack_words = 0;           // a thread's local memory
   int spill_words = 0;           // that a thread stores there in each key tile
   int parked_words = 0;          // that it stores there once and loads in each key tile
-  SpillWords stored, loaded;     // likewise; loaded is what is stored in a key tile once there, and what is parked in
+  PlaceCounts stored, loaded;    // likewise; loaded is what is stored in a key tile once there, and what is parked in
                                  // each; of a known plan that is not a compiled kernel of ours as it is stored
   int producer_limit = 0;        // registers that setmaxnreg leaves a producer
   int producer_stack_words = 0;  // of a producer's thread, of which one works

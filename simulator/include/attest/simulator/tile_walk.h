@@ -16,6 +16,7 @@ namespace attest {
 struct LocalFrame {
   int words = 0;
   int of_tile = 0;  // those that a key tile stores
+  int in_part = 0;  // of the others, those that not all lanes of a warp store
   bool operator==(const LocalFrame&) const = default;
 };
 
@@ -100,6 +101,7 @@ struct TileWalk {
   double together = 0;              // of all key tiles, those of CTAs that walk them together with one of their SM
   std::vector<double> shared;       // and those of CTAs that are n on their SM, at [n - 1]
   double l1_served = 0;             // of K's and V's bytes, what L1 had of them
+  double in_part_bytes = 0;         // of local memory, sectors stored in part, which L1 has to ask for
   double partial_bytes = 0;         // O of all splits in fp32: written by the kernel, read by the one that combines
   double partial_lse_bytes = 0;     // and their LSE
   double partial_missed_bytes = 0;  // of both, what the second kernel reads from DRAM

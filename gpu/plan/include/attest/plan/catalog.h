@@ -137,6 +137,7 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, in
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
   plan.stores_zeros = true;
+  plan.copy_columns = padded % 64 == 0 ? 64 : 32;
   const bool whole_rows = p.headdim == padded && !p.alibi;
   plan = with_words_of(plan, {causal, local, p.alibi, p.softcap != 0, fa2_is_even(p, plan) && !p.alibi, whole_rows});
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64

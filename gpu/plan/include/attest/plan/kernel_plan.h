@@ -44,6 +44,7 @@ struct KernelPlan {
   int padded_headdim_v = 0;  // likewise V and O
   int copy_bytes_q = 16, copy_bytes_k = 16, copy_bytes_v = 16,
       copy_bytes_o = 16;  // granule of a copy: 16, 8, 4, 2 or 1
+  int copy_columns = 0;   // of a row, that lanes beside each other copy at a time; 0: as many as a warp can
   CopyKind copy_kind = CopyKind::cp_async;
   MatrixKind matrix_kind = MatrixKind::mma_sync;
   Overlap overlap = Overlap::within_warpgroup;
@@ -148,13 +149,15 @@ struct KernelPlan {
   constexpr int granules(Operand x) const { return columns(x) * bytes(x) / copy_bytes(x); }
   // Closed forms, because a compiler that unrolls loops over panels must know their number before it has run any loop.
   static constexpr int largest_power_of_two_in(int x) { return x & -x; }  // that divides it
+  constexpr int lanes_a_row(Operand x) const {
+    const int all = std::min(largest_power_of_two_in(granules(x)), 32);
+    return copy_columns == 0 ? all : std::min(all, largest_power_of_two_in(copy_columns * bytes(x) / copy_bytes(x)));
+  }
   constexpr int copy_lanes(Operand x) const {  // at least 8 rows a pass, or the swizzle's split does not hold
-    return std::min(std::min(largest_power_of_two_in(granules(x)), largest_power_of_two_in(threads() / 8)), 32);
+    return std::min(lanes_a_row(x), largest_power_of_two_in(threads() / 8));
   }
   constexpr int copy_rows(Operand x) const { return threads() / copy_lanes(x); }
-  constexpr int store_lanes() const {  // O: one warp writes its own rows
-    return std::min(largest_power_of_two_in(granules(Operand::o)), 32);
-  }
+  constexpr int store_lanes() const { return lanes_a_row(Operand::o); }  // O: one warp writes its own rows
   constexpr int store_rows() const { return 32 / store_lanes(); }
 
   // ---- pipeline: how many younger copy groups may be in flight when a wait returns

@@ -51,11 +51,14 @@ double walked_code_bytes(const StepDemand& d, const KernelPlan& plan, const Devi
 // the mean (`cold_code`): 0.29 to 0.43 cycles a byte, and 0.14 of one whose K and V fill a side of L2.
 double cold_code_cycles(double asked) { return 0.35 * asked; }
 
-double asked_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
-                        bool pages) {
-  constexpr double of_launch = 65'536;
-  const double all = code_bytes(plan);
-  if (all <= of_launch) return 0;
+double launched_code_bytes(double all) { return std::min(all, 65'536.0); }
+
+double asked_code_bytes(double all, double fetched) {
+  return all == 0 ? 0 : std::min(all, fetched) * (1 - launched_code_bytes(all) / all);
+}
+
+double fetched_code_bytes(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
+                          bool pages) {
   // a function that copies goes round its loop for every granule
   double copies = 0;
   for (const Operand x : {Operand::k, Operand::v}) copies += copy_time(plan, device, x, pages).instructions;
@@ -65,7 +68,7 @@ double asked_code_bytes(const StepDemand& d, const KernelPlan& plan, const Devic
   constexpr double behind_jump = 3 * 128;
   const double jumps = code_around_tiles(plan).jumps + tiles * (jumps_of_tile + code_of_scores(plan).jumps);
   const double walked = walked_code_bytes(d, plan, device, runs) - instruction_bytes * tiles * copies;
-  return std::min(all, walked + jumps * behind_jump) * (1 - of_launch / all);
+  return walked + jumps * behind_jump;
 }
 
 double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device) {

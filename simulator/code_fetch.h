@@ -23,14 +23,20 @@ bool walk_apart(const Problem& p, const KernelPlan& plan);
 double walked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
                          const KeyRuns& runs, const std::optional<PlaceCounts>& code = {});
 
-/// Code that a GPC asks L2 for in a launch: a launch brings the first 64 KiB of a kernel along, and of what CTAs walk a
-/// kernel's other code has its part (`cold_code` in docs/results/h100.md). `pages`: as copy_time() has it. 0 of kernels
-/// without calls, whose CTAs walk straight on: FlashAttention 2's take as long with the code in their GPC as from DRAM.
-double asked_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, const KeyRuns& runs,
-                        bool pages);
+/// The same of kernels that call functions, which copy granule after granule, and jump: with what is fetched behind
+/// their jumps. `pages`: as copy_time() has it.
+double fetched_code_bytes(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
+                          const KeyRuns& runs, bool pages);
 
-/// Cycles that a launch takes longer where so much of it comes from DRAM.
-double cold_code_cycles(double asked_code_bytes);
+/// What a launch brings along of a kernel's code, in bytes: its first 64 KiB (`cold_code` in docs/results/h100.md).
+double launched_code_bytes(double code_bytes);
+
+/// What a GPC asks L2 for beside that: of what its CTAs fetch the part that a kernel's other code has of it.
+double asked_code_bytes(double code_bytes, double fetched);
+
+/// Cycles that a launch takes longer where so much of it comes from DRAM, of kernels that call functions. CTAs of others
+/// walk straight on: FlashAttention 2's take as long with the code in their GPC as from DRAM.
+double cold_code_cycles(double asked);
 
 /// Cycles that a CTA, which takes `cycles` without them, waits for so much code beside the others of its SM: as one
 /// that visits the SM's share of the cache once (`walked_code` in docs/results/h200-sm.md). One alone waits for none.

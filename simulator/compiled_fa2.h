@@ -14,6 +14,7 @@ namespace attest {
 
 struct CompiledFa2 {
   int registers = 0;
+  int code_bytes = 0;
   LocalFrame frame;
   CompiledSpill spill;
   PlaceCounts instructions;  // that a warp executes, by the same places; what stands around key tiles is of the first

@@ -31,7 +31,7 @@ struct Words {
 
 /// A row of the file: what ptxas says, and those words.
 struct Compiled {
-  int arch, tile, kind, registers, frame;
+  int arch, tile, kind, registers, frame, code_bytes;
   Words stored, loaded, store_instructions, load_instructions;
   std::string plan;
 };
@@ -50,7 +50,7 @@ std::vector<Compiled> read_compiled() {
       return Words{at("early"), at("once"), at("turn"), at("enters"), of_tile("masked"), of_tile("whole")};
     };
     rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("stack_bytes") / 4,
-                    words("stored"), words("loaded"), words("stores"), words("loads"), table.cell(i, "plan")});
+                    number("code_bytes"), words("stored"), words("loaded"), words("stores"), words("loads"), table.cell(i, "plan")});
   }
   return rows;
 }
@@ -206,6 +206,13 @@ std::optional<PlaceCounts> compiled_instructions(const KernelPlan& plan, const C
 int compiled_column_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
   const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device);
   return kernel == nullptr ? 0 : kernel->column_instructions;
+}
+
+std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,
+                                          const DeviceSpec& device) {
+  if (const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device)) return kernel->code_bytes;
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  return row == nullptr ? std::nullopt : std::optional<double>(row->code_bytes);
 }
 
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device) {

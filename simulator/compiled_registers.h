@@ -35,6 +35,10 @@ std::optional<PlaceCounts> compiled_instructions(const KernelPlan& plan, const C
 /// Of these, what a key tile's copies of rows that are no whole columns take more; 0 of other plans.
 int compiled_column_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
 
+/// Machine code of a compiled kernel, with the functions that it calls, in bytes. None where the kernel is not known.
+std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,
+                                          const DeviceSpec& device);
+
 /// In which order a compiled kernel stores and loads those words in a key tile.
 struct SpillTraces {
   SpillTrace whole, masked;

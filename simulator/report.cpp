@@ -16,6 +16,7 @@
 #include "combine_time.h"
 #include "compiled_fa2.h"
 #include "compiled_registers.h"
+#include "kernel_code.h"
 #include "copy_time.h"
 #include "missing_words.h"
 #include "refusals.h"
@@ -155,9 +156,13 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.l1_lets_go = missing.arguments > 0;
   // what a call before has left of it goes with what does not fit a side of L2
   const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes / device.l2_partitions;
-  const double cold_code = counts.key_tiles == 0 || !code_is_cold
-                               ? 0
-                               : cold_code_cycles(asked_code_bytes(demand, plan, device, runs, parts_of(c).pages));
+  const double all_code = compiled_code_bytes(plan, plan_name, c, device).value_or(code_bytes(plan));
+  double asked_code = 0;
+  if (counts.key_tiles > 0)
+    asked_code = asked_code_bytes(
+        all_code, copies_by_call(plan) ? fetched_code_bytes(demand, plan, device, runs, parts_of(c).pages)
+                                       : walked_code_bytes(demand, plan, device, runs, code));
+  const double cold_code = code_is_cold && copies_by_call(plan) ? cold_code_cycles(asked_code) : 0;
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
@@ -221,6 +226,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0) r.l2_read_bytes += asked * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
   r.dram_read_bytes = r.walk.dram_read_bytes;
+  if (code_is_cold && r.walk.ctas > 0) r.dram_read_bytes += launched_code_bytes(all_code) + asked_code;
   r.dram_write_bytes = r.walk.dram_write_bytes;
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
   r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);

@@ -108,9 +108,20 @@ def compile_rows(nvcc, nvdisasm, folder, arch, row, source):
     said = {name: what for name, what in said_of(result.stderr).items() if "forward_kernel" in name}
     if nvdisasm is None:
         return [(arch[3:], *row, *what) for what in said.values()]
-    kernels = dict(spill_places.kernels(nvdisasm, path + "bin"))
+    listed = spill_places.kernels(nvdisasm, path + "bin")
+    kernels, code_bytes = dict(listed), code_bytes_of(listed)
     words = {name: itertools.chain(*spill_places.places(kernels[name]).values()) for name in said}
-    return [(arch[3:], *row, *said[name], *words[name], plan_of(name)) for name in sorted(said)]
+    return [(arch[3:], *row, *said[name], *words[name], code_bytes[name], plan_of(name)) for name in sorted(said)]
+
+
+def code_bytes_of(listed):
+    """Of each kernel, with the functions behind it that it calls."""
+    sizes = {}
+    for name, kernel in listed:
+        if not name.startswith("$"):
+            section = name
+        sizes[section] = sizes.get(section, 0) + 16 * len(kernel.code)
+    return sizes
 
 
 def main():
@@ -127,7 +138,7 @@ def main():
     version = re.search(r"release [\d.]+, (V[\d.]+)", subprocess.check_output([args.nvcc, "--version"], text=True)).group(1)
     print(f"# nvcc {version} {' '.join(FLAGS)}; {datetime.date.today()}; {os.path.basename(__file__)} {args.which}")
     places = [f"{place}_{what}" for place in spill_places.PLACES for what in ("stored", "loaded", "stores", "loads")]
-    shape, behind = ("tile,kind", [*places, "plan"]) if of_library else (GRID_COLUMNS, [])
+    shape, behind = ("tile,kind", [*places, "code_bytes", "plan"]) if of_library else (GRID_COLUMNS, [])
     print(",".join(["arch", shape, "registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes", *behind]), flush=True)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:
         jobs = [(arch, row, source) for row, source in sources for arch in ARCHITECTURES]

@@ -111,9 +111,9 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
 
 // Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does
 // not what a launch leaves of the kernels' code (CodeFetch.*), or with what the same call has left. Without the former
-// the shortest are predicted to take 0.48 to 0.6 of what they do.
+// the shortest are predicted to take 0.48 to 0.6 of what they do, and DRAM reads are 2.6 / 45 per cent off.
 TEST(Panel, OneWaveOnAnH100ColdAndWarm) {
-  expect_reached("one_wave.csv", false, 85, {{"cycles", 9.0, 33}});
+  expect_reached("one_wave.csv", false, 85, {{"dram_read_bytes", 0.25, 1.7}, {"cycles", 9.0, 33}});
   expect_reached("one_wave_warm.csv", true, 85, {{"cycles", 9.6, 32}});
 }
 

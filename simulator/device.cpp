@@ -82,6 +82,7 @@ constexpr Field fields[] = {
     {"dram_read_efficiency", &DeviceSpec::dram_read_efficiency, 0.01, 1},
     {"dram_latency_cycles", &DeviceSpec::dram_latency_cycles, 0, 1e6},
     {"dram_latency_tail_cycles", &DeviceSpec::dram_latency_tail_cycles, 0, 1e6},
+    {"launch_crossing_bytes", &DeviceSpec::launch_crossing_bytes, 0, 1e12},
     {"kernel_launch_cycles", &DeviceSpec::kernel_launch_cycles, 0, 1e9},
     {"cta_launch_cycles", &DeviceSpec::cta_launch_cycles, 0, 1e9},
     {"cta_start_cycles", &DeviceSpec::cta_start_cycles, 0, 1e6},

@@ -16,8 +16,8 @@
 #include "combine_time.h"
 #include "compiled_fa2.h"
 #include "compiled_registers.h"
-#include "kernel_code.h"
 #include "copy_time.h"
+#include "kernel_code.h"
 #include "missing_words.h"
 #include "refusals.h"
 #include "xu_instructions.h"
@@ -159,9 +159,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const double all_code = compiled_code_bytes(plan, plan_name, c, device).value_or(code_bytes(plan));
   double asked_code = 0;
   if (counts.key_tiles > 0)
-    asked_code = asked_code_bytes(
-        all_code, copies_by_call(plan) ? fetched_code_bytes(demand, plan, device, runs, parts_of(c).pages)
-                                       : walked_code_bytes(demand, plan, device, runs, code));
+    asked_code = asked_code_bytes(all_code, copies_by_call(plan)
+                                                ? fetched_code_bytes(demand, plan, device, runs, parts_of(c).pages)
+                                                : walked_code_bytes(demand, plan, device, runs, code));
   const double cold_code = code_is_cold && copies_by_call(plan) ? cold_code_cycles(asked_code) : 0;
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waited_loads = demand.loads;
@@ -222,7 +222,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
     combine = combine_work(p, plan, r.walk);
   }
-  r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
+  r.l2_crossing_bytes = r.walk.l2_crossing_bytes + (r.walk.ctas > 0 ? r.kernels * device.launch_crossing_bytes : 0);
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0) r.l2_read_bytes += asked * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
   r.dram_read_bytes = r.walk.dram_read_bytes;

@@ -98,11 +98,12 @@ struct DeviceSpec {
   double dram_latency_cycles = 0, dram_latency_tail_cycles = 0;
 
   // ---- launches
-  double kernel_launch_cycles = 0;  // of a kernel, around its CTAs' starts and all that they do
-  double cta_launch_cycles = 0;     // from a CTA's end to the start of the one that takes its place
-  double cta_start_cycles = 0;      // from the start of one CTA of a kernel to that of the next, on all SMs
-  double argument_line_cycles = 0;  // of the first use of 64 bytes of a kernel's arguments
-  double bulk_prologue_cycles = 0;  // from the start of a CTA with a producer to its first copy
+  double launch_crossing_bytes = 0;  // between L2's partitions, of a kernel that does nothing
+  double kernel_launch_cycles = 0;   // of a kernel, around its CTAs' starts and all that they do
+  double cta_launch_cycles = 0;      // from a CTA's end to the start of the one that takes its place
+  double cta_start_cycles = 0;       // from the start of one CTA of a kernel to that of the next, on all SMs
+  double argument_line_cycles = 0;   // of the first use of 64 bytes of a kernel's arguments
+  double bulk_prologue_cycles = 0;   // from the start of a CTA with a producer to its first copy
 
   // ---- machine code: what an SM keeps of it, and what it gets of more where all SMs walk different code
   std::int64_t code_cache_bytes = 0;

@@ -32,6 +32,8 @@ constexpr std::array<PathOfWay, L2Cache::max_ways> paths = [] {
   return of;
 }();
 
+constexpr int lines_in_part = 2;  // of a set (`write_parts`)
+
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
@@ -76,15 +78,27 @@ void L2Cache::clean_another(std::uint32_t* set, int way) {
   if (enough()) word(set, too_many) = 0;
 }
 
-void L2Cache::clean(std::uint32_t* set, int way) {
-  std::uint8_t& dirty_now = sectors(set, way, written);
-  const int n = std::popcount(dirty_now);
+void L2Cache::write_back(std::uint32_t* set, int way, std::uint8_t which) {
+  std::uint8_t &dirty_now = sectors(set, way, written), &there = sectors(set, way, present);
+  const int n = std::popcount(which);
   written_back_sectors_ += n, dirty_sectors_ -= n;
-  std::uint8_t& there = sectors(set, way, present);
-  completed_sectors_ += std::popcount(static_cast<std::uint8_t>(dirty_now & ~there));
-  there |= dirty_now;
-  dirty_now = 0;
-  word(set, dirty) &= ~(1u << way);
+  completed_sectors_ += std::popcount(static_cast<std::uint8_t>(which & ~there));
+  there |= which;
+  dirty_now &= ~which;
+  if (dirty_now == 0) word(set, dirty) &= ~(1u << way);
+  if ((dirty_now & ~there) == 0) word(set, in_part) &= ~(1u << way);
+}
+
+void L2Cache::complete_another(std::uint32_t* set, int way) {
+  const auto incomplete = [&](int of) {
+    return static_cast<std::uint8_t>(sectors(set, of, written) & ~sectors(set, of, present));
+  };
+  std::uint32_t& ways = word(set, in_part);
+  const std::uint32_t bit = 1u << way;
+  ways = incomplete(way) != 0 ? ways | bit : ways & ~bit;
+  if (std::popcount(ways) <= lines_in_part) return;
+  const int other = oldest(set, ways & ~bit);
+  write_back(set, other, incomplete(other));
 }
 
 void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
@@ -194,6 +208,7 @@ void L2Cache::write(const CachedLine& line, int side, std::uint16_t written_piec
   const int at_home = find_or_insert(home_set);
   write_to(home_set, at_home);
   make_dirty(home_set, at_home, line.sectors);
+  complete_another(home_set, at_home);
   if (partitions_ == 1) return;
   std::uint32_t* const other_set = set(1 - line.home, line.set);
   if (side != line.home) {

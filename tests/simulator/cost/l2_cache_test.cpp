@@ -326,6 +326,23 @@ TEST(L2Cache, WhatIsWrittenInPartIsReadWhenItIsCleaned) {
   }
 }
 
+// A third line has the incomplete sectors of the older one written back, and no others of it.
+TEST(L2Cache, TwoLinesOfASetMayBeWrittenInPart) {
+  L2Cache cache(1, 1, 8, 8);
+  for (const std::uint32_t tag : {1, 2}) cache.write(bytes_of(tag, 0, 80), 0);
+  cache.write(line(3), 0);
+  EXPECT_EQ(cache.completed_sectors(), 0);
+  cache.write(bytes_of(4, 48, 128), 0);
+  EXPECT_EQ(cache.completed_sectors(), 1);
+  EXPECT_EQ(cache.written_back_sectors(), 1);
+  EXPECT_EQ(cache.dirty_sectors(), 2 + 3 + 4 + 3);
+  cache.write(bytes_of(2, 80, 128), 0);  // is whole now
+  cache.write(bytes_of(5, 0, 16), 0);
+  EXPECT_EQ(cache.completed_sectors(), 1);
+  cache.write(bytes_of(6, 0, 16), 0);
+  EXPECT_EQ(cache.completed_sectors(), 2) << "of line 4";
+}
+
 TEST(L2Cache, WhatIsWrittenInPartIsReadFromDRAMWhereItIsAskedFor) {
   L2Cache cache(2, 1, 4, 4);
   cache.write(bytes_of(1, 0, 80), 1);

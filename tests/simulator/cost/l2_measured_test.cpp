@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "address.h"
+#include "attest/simulator/device.h"
 #include "attest/simulator/l2_cache.h"
 #include "measured_rows.h"
 
@@ -179,6 +181,45 @@ TEST(L2Measured, AnyNumberOfReadersOfASideCrossOnce) {
     EXPECT_NEAR(static_cast<double>(cache.crossed_sectors()), crossed, 0.07)
         << row.at("who") << ' ' << row.at("how") << ' ' << row.at("rounds");
   });
+}
+
+// Halves of sectors by whole lines, by one or two sectors of each, and rows with gaps, written once, or again where the
+// other halves are: MB that DRAM reads and is written, in all of `write_parts` but what is read again.
+TEST(L2Measured, SectorsThatAreWrittenInPartAreReadAsMeasured) {
+  const DeviceSpec h200 = load_device("h200");
+  const LineSampler sampler(h200, 4);
+  double off_read = 0, off_written = 0;
+  int rows = 0, many = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/write_parts.csv")) {
+    if (row.at("how") == "half, read again") continue;
+    const std::int64_t bytes = std::stoi(row.at("row_bytes")), stride = std::stoi(row.at("row_stride"));
+    const std::int64_t written = std::int64_t{std::stoi(row.at("written_mib"))} << 20;
+    L2Cache cache(2, sampler.sets(), static_cast<int>(h200.l2_ways), static_cast<int>(h200.l2_dirty_ways));
+    for (const std::int64_t base : {0, 16}) {
+      if (base > 0 && row.at("how") != "half, then the other") break;
+      for (std::int64_t i = 0; i < written / bytes; ++i) {
+        const std::int64_t at = base + i * stride;
+        sampler.for_lines(at, at + bytes, [&](const CachedLine& l) { cache.write(l, static_cast<int>(i / 256 % 2)); });
+      }
+    }
+    const auto mb = [&](std::int64_t sectors) { return static_cast<double>(sectors) * 32 / sampler.share() / 1e6; };
+    const double read = mb(cache.filled_sectors() + cache.completed_sectors()), back = mb(cache.written_back_sectors());
+    const double counted_read = std::stod(row.at("dram__bytes_read.sum")) / 1e6,
+                 counted_back = std::stod(row.at("dram__bytes_write.sum")) / 1e6;
+    std::printf("%-22s %3ld of %3ld, %2ld MiB: read %6.2f of %6.2f, written %6.2f of %6.2f MB\n", row.at("how").c_str(),
+                bytes, stride, written >> 20, read, counted_read, back, counted_back);
+    ++rows;
+    if (counted_read < 4) {  // of few sectors it hangs on how evenly they fill sets
+      EXPECT_NEAR(read, counted_read, 1.5);
+      continue;
+    }
+    off_read += std::abs(read / counted_read - 1), off_written += std::abs(back / counted_back - 1), ++many;
+    EXPECT_NEAR(read / counted_read, 1, 0.24);
+  }
+  EXPECT_EQ(rows, 40);
+  EXPECT_EQ(many, 29);
+  EXPECT_LT(off_read / many, 0.045);
+  EXPECT_LT(off_written / many, 0.1);
 }
 
 }  // namespace

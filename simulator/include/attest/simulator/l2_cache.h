@@ -62,7 +62,8 @@ class L2Cache {
   Outcome prefetch(const CachedLine& line, int side);
   /// An SM on `side` writes: the line is allocated dirty at home, with a copy near, and DRAM is not read. Of a sector
   /// that has been written in part alone it is when the line is cleaned, or when it is read, unless the rest has been
-  /// written before.
+  /// written before. Two lines of a set may have such sectors: a third has those of the older one completed and
+  /// written.
   void write(const CachedLine& line, int side) { write(line, side, pieces_of(line)); }
   /// The same by a warp some of whose lanes do not store: all of its sectors are written in part.
   void write_with_gaps(const CachedLine& line, int side) { write(line, side, 0); }
@@ -90,9 +91,10 @@ class L2Cache {
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
   /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | 1 while too many are dirty | the
   /// tree of its writes: a bit a node, the root's is bit 1 and the children of node n have 2n and 2n + 1, 1 where the
-  /// half of higher ways was written longer ago | a byte a way: its sectors that are present, and those that are
-  /// written | two bytes a way: which of its 16 pieces of 8 bytes writes of parts of sectors have had.
-  enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, num_words };
+  /// half of higher ways was written longer ago | a bit a way that has sectors written in part | a byte a way: its
+  /// sectors that are present, and those that are written | two bytes a way: which of its 16 pieces of 8 bytes writes
+  /// of parts of sectors have had.
+  enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, in_part, num_words };
   enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
@@ -153,7 +155,10 @@ class L2Cache {
   }
   void write(const CachedLine& line, int side, std::uint16_t written_pieces);
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
-  void clean(std::uint32_t* set, int way);
+  void clean(std::uint32_t* set, int way) { write_back(set, way, sectors(set, way, written)); }
+  void write_back(std::uint32_t* set, int way, std::uint8_t which);
+  /// Once a write of the way's sectors has been noted.
+  void complete_another(std::uint32_t* set, int way);
 
   int partitions_;
   int sets_per_partition_;

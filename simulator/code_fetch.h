@@ -34,8 +34,8 @@ double launched_code_bytes(double code_bytes);
 /// What a GPC asks L2 for beside that: of what its CTAs fetch the part that a kernel's other code has of it.
 double asked_code_bytes(double code_bytes, double fetched);
 
-/// Cycles that a launch takes longer where so much of it comes from DRAM, of kernels that call functions. CTAs of others
-/// walk straight on: FlashAttention 2's take as long with the code in their GPC as from DRAM.
+/// Cycles that a launch takes longer where so much of it comes from DRAM, of kernels that call functions. CTAs of
+/// others walk straight on: FlashAttention 2's take as long with the code in their GPC as from DRAM.
 double cold_code_cycles(double asked);
 
 /// Cycles that a CTA, which takes `cycles` without them, waits for so much code beside the others of its SM: as one

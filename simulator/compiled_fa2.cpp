@@ -58,7 +58,8 @@ std::map<Kernel, CompiledFa2> read_kernels() {
         if (number(fmt::format("{}_instructions", tile)) > 0) n.tiles.push_back(at(tile));
       return n;
     };
-    kernels[kernel_of(table, i)] = {number("registers"), number("code_bytes"),
+    kernels[kernel_of(table, i)] = {number("registers"),
+                                    number("code_bytes"),
                                     {number("frame_words"), number("loop_words"), number("predicated_words")},
                                     {by_place("stored"), by_place("loaded"), by_place("stores"), by_place("loads")},
                                     by_place("instructions"),

@@ -50,7 +50,8 @@ std::vector<Compiled> read_compiled() {
       return Words{at("early"), at("once"), at("turn"), at("enters"), of_tile("masked"), of_tile("whole")};
     };
     rows.push_back({number("arch"), number("tile"), number("kind"), number("registers"), number("stack_bytes") / 4,
-                    number("code_bytes"), words("stored"), words("loaded"), words("stores"), words("loads"), table.cell(i, "plan")});
+                    number("code_bytes"), words("stored"), words("loaded"), words("stores"), words("loads"),
+                    table.cell(i, "plan")});
   }
   return rows;
 }

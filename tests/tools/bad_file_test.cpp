@@ -31,6 +31,29 @@ TEST(BadInput, APanelAgainstOneOfOtherCalls) {
   EXPECT_EQ(ran.err, "attest: against: 'other.csv' has no call of these\n");
 }
 
+// Of a file whose caches were warm all is predicted so, with --warm or without it.
+TEST(BadInput, APanelThatIsWarmOrCold) {
+  const Folder folder;
+  const std::string rows =
+      "mechanism,kernel,case,launch,function,dram__bytes_read.sum\n"
+      "m,sm80,\"{\"\"nheads\"\":8,\"\"seqlen_q\"\":1024,\"\"seqlen_k\"\":1024}\",0,f,1\n";
+  folder.write("cold.csv", "# NVIDIA H200; cold caches\n" + rows);
+  folder.write("warm.csv", "# NVIDIA H200; warm caches\n" + rows);
+  const auto measure = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"measure", "--panel", "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_attest(words, folder);
+  };
+  const Ran refused = measure({"--from", "cold.csv", "--warm"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "attest: warm: --warm goes without 'cold.csv', whose caches were cold\n");
+  const Ran warm = measure({"--from", "warm.csv"}), said = measure({"--from", "warm.csv", "--warm"}),
+            cold = measure({"--from", "cold.csv"});
+  EXPECT_EQ(warm.exit_code, 0) << warm.err;
+  EXPECT_EQ(warm.out, said.out);
+  EXPECT_NE(warm.out, cold.out);
+}
+
 TEST(BadInput, APanelWithACallThatItsKernelDoesNotTake) {
   const Folder folder;
   folder.write("panel.csv",

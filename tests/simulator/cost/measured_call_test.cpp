@@ -64,6 +64,16 @@ TEST(MeasuredCall, WhoReadTheCountersStandsInAComment) {
   for (const char* other : {"H200", "copies through registers", "through"}) EXPECT_EQ(via({other}), "") << other;
 }
 
+TEST(MeasuredCall, WhetherCachesWereColdStandsInAComment) {
+  const auto warm = [](const std::vector<std::string>& comments) {
+    return measured_from_csv(to_csv({two_launches()}, comments), "panel.csv").warm;
+  };
+  EXPECT_EQ(warm({"H200; 2026-11-22; through cupti, cold caches", "how"}), false);
+  EXPECT_EQ(warm({"how", "H200; through ncu, warm caches"}), true);
+  EXPECT_EQ(warm({"warm caches", "cold caches"}), true) << "the first says it";
+  EXPECT_EQ(warm({"H200, in a warm room"}), std::nullopt);
+}
+
 TEST(MeasuredCall, AProfilersDirtyLinesAreAsManyAsMeasured) {
   // kernels that write nothing and read 128 MiB at the end, a row a launch; runs differ by 0.2 MiB
   MeasuredCall call;

@@ -71,6 +71,14 @@ double fetched_code_bytes(const StepDemand& d, const KernelPlan& plan, const Dev
   return walked + jumps * behind_jump;
 }
 
+ColdCode cold_code(double code_bytes, const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device,
+                   const KeyRuns& runs, bool pages, const std::optional<PlaceCounts>& code) {
+  const bool calls = copies_by_call(plan);
+  const double asked = asked_code_bytes(code_bytes, calls ? fetched_code_bytes(d, plan, device, runs, pages)
+                                                          : walked_code_bytes(d, plan, device, runs, code));
+  return {launched_code_bytes(code_bytes) + asked, calls ? cold_code_cycles(asked) : 0};
+}
+
 double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device) {
   const double kept = static_cast<double>(device.code_cache_bytes) / ctas_per_sm;
   const double fetch = std::max(0.0, code_bytes - kept) / device.code_bytes_per_clock;

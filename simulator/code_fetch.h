@@ -38,6 +38,14 @@ double asked_code_bytes(double code_bytes, double fetched);
 /// others walk straight on: FlashAttention 2's take as long with the code in their GPC as from DRAM.
 double cold_code_cycles(double asked);
 
+/// What DRAM reads of a kernel's code, in bytes, and cycles that it takes longer, where L2 does not have it.
+struct ColdCode {
+  double bytes = 0, cycles = 0;
+};
+/// Of a kernel with so much code; `code`: its instructions by place, where they are known.
+ColdCode cold_code(double code_bytes, const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device,
+                   const KeyRuns& runs, bool pages, const std::optional<PlaceCounts>& code = {});
+
 /// Cycles that a CTA, which takes `cycles` without them, waits for so much code beside the others of its SM: as one
 /// that visits the SM's share of the cache once (`walked_code` in docs/results/h200-sm.md). One alone waits for none.
 double code_wait_cycles(double code_bytes, double cycles, int ctas_per_sm, const DeviceSpec& device);

@@ -105,7 +105,8 @@ KernelPlan with_words_of(const CompiledFa2& kernel, KernelPlan plan) {
 
 /// FlashAttention 2's kernel whose registers and spill a plan of its kind has, whatever it is called.
 const CompiledFa2* fa2_kernel_of(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
-  const bool of_its_kind = plan.stores_zeros && plan.grid_order == GridOrder::tiles_batch_heads && plan.stages == 1;
+  const bool of_its_kind = plan.stores_zeros && plan.grid_order == GridOrder::tiles_batch_heads && plan.stages == 1 &&
+                           plan.copy_columns == fa2_copy_columns(plan.columns(Operand::q));
   const CompiledFa2* const kernel = of_its_kind ? compiled_fa2(plan, c, device) : nullptr;
   return kernel != nullptr && plan == with_words_of(*kernel, plan) ? kernel : nullptr;
 }

@@ -43,8 +43,7 @@ L2Cache::L2Cache(int partitions, int sets, int ways, int dirty_ways)
       sets_per_partition_(sets),
       ways_(ways),
       padded_ways_((static_cast<std::size_t>(ways) + vector_ways - 1) / vector_ways * vector_ways),
-      set_words_(2 * padded_ways_ + num_words +
-                 (num_sectors + sizeof(std::uint16_t)) * padded_ways_ / sizeof(std::uint32_t)),
+      set_words_(2 * padded_ways_ + num_words + num_sectors * padded_ways_ / sizeof(std::uint32_t) + padded_ways_),
       dirty_ways_(dirty_ways),
       words_(static_cast<std::size_t>(partitions) * static_cast<std::size_t>(sets) * set_words_) {}
 
@@ -79,26 +78,22 @@ void L2Cache::clean_another(std::uint32_t* set, int way) {
 }
 
 void L2Cache::write_back(std::uint32_t* set, int way, std::uint8_t which) {
-  std::uint8_t &dirty_now = sectors(set, way, written), &there = sectors(set, way, present);
+  std::uint8_t& dirty_now = sectors(set, way, written);
   const int n = std::popcount(which);
   written_back_sectors_ += n, dirty_sectors_ -= n;
-  completed_sectors_ += std::popcount(static_cast<std::uint8_t>(which & ~there));
-  there |= which;
+  completed_sectors_ += std::popcount(static_cast<std::uint8_t>(which & incomplete(set, way)));
   dirty_now &= ~which;
   if (dirty_now == 0) word(set, dirty) &= ~(1u << way);
-  if ((dirty_now & ~there) == 0) word(set, in_part) &= ~(1u << way);
+  add_present(set, way, which);
 }
 
 void L2Cache::complete_another(std::uint32_t* set, int way) {
-  const auto incomplete = [&](int of) {
-    return static_cast<std::uint8_t>(sectors(set, of, written) & ~sectors(set, of, present));
-  };
   std::uint32_t& ways = word(set, in_part);
   const std::uint32_t bit = 1u << way;
-  ways = incomplete(way) != 0 ? ways | bit : ways & ~bit;
+  if (incomplete(set, way) != 0) ways |= bit;
   if (std::popcount(ways) <= lines_in_part) return;
   const int other = oldest(set, ways & ~bit);
-  write_back(set, other, incomplete(other));
+  write_back(set, other, incomplete(set, other));
 }
 
 void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
@@ -132,7 +127,7 @@ std::int64_t L2Cache::incomplete_sectors() const {
     const std::uint32_t* const set = &*words;
     for (std::uint32_t left = word(set, dirty); left != 0; left &= left - 1) {
       const int way = std::countr_zero(left);
-      n += std::popcount(static_cast<std::uint8_t>(sectors(set, way, written) & ~sectors(set, way, present)));
+      n += std::popcount(incomplete(set, way));
     }
   }
   return n;
@@ -156,12 +151,12 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
       touch(home_set, at_home);
       mark(home_set, at_home, evict_first);
       clean_where_too_many(home_set, at_home);
-      std::uint8_t& there = sectors(home_set, at_home, present);
+      const std::uint8_t there = sectors(home_set, at_home, present);
       CachedLine beyond = lacking;
       beyond.sectors = lacking.sectors & ~there & 15;
       if (beyond.sectors == 0) outcome = Outcome::far_hit;
       filled_sectors_ += beyond.count();
-      there |= lacking.sectors;
+      add_present(home_set, at_home, lacking.sectors);
     } else {
       filled_sectors_ += lacking.count();
       insert_read(home_set, lacking, evict_first);
@@ -170,7 +165,7 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
     filled_sectors_ += lacking.count();
   }
   if (way >= 0)
-    sectors(near_set, way, present) |= fetched.sectors;
+    add_present(near_set, way, fetched.sectors);
   else
     insert_read(near_set, fetched, evict_first);
   return outcome;
@@ -188,12 +183,13 @@ L2Cache::Outcome L2Cache::prefetch(const CachedLine& line, int side) {
   return far && at_home == Outcome::near_hit ? Outcome::far_hit : at_home;
 }
 
-void L2Cache::write(const CachedLine& line, int side, std::uint16_t written_pieces) {
+void L2Cache::write(const CachedLine& line, int side, std::uint32_t written_pieces) {
   const auto write_to = [&](std::uint32_t* set, int way) {
-    std::uint8_t& there = sectors(set, way, present);
-    const std::uint16_t all = pieces(set, way) |= written_pieces;
-    const int full = all & all >> 1 & all >> 2 & all >> 3;  // of a sector's first piece: all of them
-    there |= line.sectors & ((full & 1) | (full >> 3 & 2) | (full >> 6 & 4) | (full >> 9 & 8));
+    const std::uint32_t all = pieces(set, way) |= written_pieces;
+    std::uint8_t full = 0;
+    for (int sector = 0; sector < 4; ++sector)
+      full |= static_cast<std::uint8_t>((all >> sector * pieces_a_sector & 255) == 255) << sector;
+    add_present(set, way, line.sectors & full);
   };
   CachedLine bare = line;
   bare.sectors = 0;

@@ -52,7 +52,9 @@ BusyCycles busy_cycles(const SimulationReport& r, const StepDemand& d) {
 void compare_with_unfused(SimulationReport& r) {
   r.unfused = unfused_cost(r.c.problem, r.device);
   const double unfused_bytes = r.unfused.dram_read_bytes + r.unfused.dram_write_bytes;
-  r.hbm_reduction_vs_unfused = unfused_bytes == 0 ? 0 : 1 - (r.dram_read_bytes + r.dram_write_bytes) / unfused_bytes;
+  // the unfused kernels' code is not known
+  const double fused_bytes = r.dram_read_bytes - r.code_read_bytes + r.dram_write_bytes;
+  r.hbm_reduction_vs_unfused = unfused_bytes == 0 ? 0 : 1 - fused_bytes / unfused_bytes;
   r.unfused_speedup = r.time_us == 0 ? 0 : r.unfused.time_us / (r.time_us + 1e6 * r.device.launch_overhead_seconds);
 }
 
@@ -107,10 +109,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
     double code_waits = 0;  // a key tile
-    const double of_columns = compiled_column_instructions(plan, c, device);
+    const int of_columns = compiled_column_instructions(plan, c, device);
     const auto demand_of = [&](const MissingWords& of) {
       CaseParts parts = parts_of(c);
       parts.missing_arguments = of.arguments;
+      parts.column_instructions = of_columns;
       StepDemand d = step_demand(plan, device, executed, r.registers.spill_words, parts);
       d.l2 = l2_busy_bytes(of.words * line_bytes, spilling.spill_words_per_key_tile * line_bytes, device) /
              l2_bytes_per_clock(device);
@@ -119,7 +122,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
           std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
-      d.issue += of_columns;
       return d;
     };
     demand = demand_of(missing);
@@ -156,13 +158,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.l1_lets_go = missing.arguments > 0;
   // what a call before has left of it goes with what does not fit a side of L2
   const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes / device.l2_partitions;
-  const double all_code = compiled_code_bytes(plan, plan_name, c, device).value_or(code_bytes(plan));
-  double asked_code = 0;
+  ColdCode cold;
   if (counts.key_tiles > 0)
-    asked_code = asked_code_bytes(all_code, copies_by_call(plan)
-                                                ? fetched_code_bytes(demand, plan, device, runs, parts_of(c).pages)
-                                                : walked_code_bytes(demand, plan, device, runs, code));
-  const double cold_code = code_is_cold && copies_by_call(plan) ? cold_code_cycles(asked_code) : 0;
+    cold = cold_code(compiled_code_bytes(plan, plan_name, c, device).value_or(code_bytes(plan)), demand, plan, device,
+                     runs, parts_of(c).pages, code);
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
@@ -222,11 +221,12 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
     combine = combine_work(p, plan, r.walk);
   }
-  r.l2_crossing_bytes = r.walk.l2_crossing_bytes + (r.walk.ctas > 0 ? r.kernels * device.launch_crossing_bytes : 0);
+  r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
+  if (r.walk.ctas > 0 && device.l2_partitions > 1) r.l2_crossing_bytes += r.kernels * device.launch_crossing_bytes;
   r.l2_read_bytes = unmerged;
   if (r.walk.sm_read_bytes != 0) r.l2_read_bytes += asked * (r.walk.l2_read_bytes / r.walk.sm_read_bytes);
-  r.dram_read_bytes = r.walk.dram_read_bytes;
-  if (code_is_cold && r.walk.ctas > 0) r.dram_read_bytes += launched_code_bytes(all_code) + asked_code;
+  if (code_is_cold && r.walk.ctas > 0) r.code_read_bytes = cold.bytes;  // of combine()'s nothing is known
+  r.dram_read_bytes = r.walk.dram_read_bytes + r.code_read_bytes;
   r.dram_write_bytes = r.walk.dram_write_bytes;
   r.compulsory_bytes = static_cast<double>(compulsory_bytes(p).total());
   r.smem_wavefronts = static_cast<double>(counts.smem_wavefronts);
@@ -245,7 +245,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       combine_cycles(combine, device) +
       (r.walk.ctas == 0 ? 0
                         : launch_cycles(static_cast<double>(r.walk.ctas), device) + cycles_around_ctas(plan, device)) +
-      cold_code + std::max({r.walk.cycles, of_dram, l2_cycles});
+      (code_is_cold ? cold.cycles : 0) + std::max({r.walk.cycles, of_dram, l2_cycles});
   r.time_us = 1e6 * r.cycles / device.sm_clock_hz;
   r.utilisation = utilisation_of(busy, r.cycles, device);
   r.bound = bound_of(r.utilisation);

@@ -117,7 +117,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   // softcap: two products and the tanh; ALiBi: a distance and an addition; bias: half a load and an addition
   const double terms = (plan.softcap ? 3 : 0) + (plan.alibi ? 2 : 0) + (plan.bias ? 1.5 : 0);
   const double modified = score_code.instructions > 0 ? 0 : elements * terms;
-  d.issue = scaled + instructions_of_spilled_word * spill_words +
+  d.issue = scaled + instructions_of_spilled_word * spill_words + parts.column_instructions +
             unlisted_instructions * (fp32 + masks + modified + elements + packs + matrix + loads);
   d.products = matrix;
   d.among_exp = scaled + 2.5 * elements;  // scale and subtract the maximum, sum, half a conversion

@@ -83,7 +83,10 @@ void Traffic::give_local_memory(Slot& slot, int number) const {
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();
   const std::int64_t always = parked - std::min(parked, plan_.cluster * grid_.entering_lines());
   for (std::int64_t i = 0; i < parked; ++i)
-    give(i < warps * frame_.in_part ? slot.in_part : i < always ? slot.parked : slot.entering, frame - 1 - i % frame);
+    give(i >= parked - warps * frame_.in_part ? slot.in_part
+         : i < always                         ? slot.parked
+                                              : slot.entering,
+         frame - 1 - i % frame);
   for (std::int64_t i = 0; i < of_start; ++i) give(slot.start, frame + i);
   for (std::int64_t i = 0; i < producer; ++i) give(slot.producer, frame + of_start + i, 1);
 }
@@ -258,13 +261,6 @@ void Traffic::combine() {
     }
   }
   count_.crossed_in_combine = cache_.crossed_sectors() - crossed;
-}
-
-double Traffic::written_in_part() const {
-  const std::int64_t written = written_back_sectors(), completed = cache_.completed_sectors() - completed_before_;
-  if (written > 0) return static_cast<double>(completed) / static_cast<double>(written);
-  const std::int64_t dirty = cache_.dirty_sectors();
-  return dirty == 0 ? 0 : static_cast<double>(cache_.incomplete_sectors()) / static_cast<double>(dirty);
 }
 
 void Traffic::leave_dirty_lines(std::int64_t bytes) {

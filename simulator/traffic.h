@@ -141,9 +141,8 @@ class Traffic {
 
   const Count& count() const { return count_; }
   std::int64_t written_back_sectors() const { return cache_.written_back_sectors() - written_back_before_; }
-  /// Of the sectors that are written back, those that DRAM reads since they were written in part alone: of those that
-  /// were, or, where none was, of those that are dirty now.
-  double written_in_part() const;
+  std::int64_t completed_sectors() const { return cache_.completed_sectors() - completed_before_; }
+  std::int64_t incomplete_sectors() const { return cache_.incomplete_sectors(); }
   std::int64_t crossed_sectors() const { return cache_.crossed_sectors() - crossed_before_; }
   std::int64_t dirty_sectors() const { return cache_.dirty_sectors(); }
   double share_of_sets() const { return sampler_.share(); }

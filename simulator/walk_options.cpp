@@ -21,10 +21,9 @@ void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, 
   if (options.frame && options.frame->of_tile > words)
     throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
                        fmt::format("must not exceed the frame's words, {}", words));
-  if (options.frame && (options.frame->in_part < 0 || options.frame->in_part > words - options.frame->of_tile))
+  if (options.frame && (options.frame->in_part < 0 || options.frame->in_part > plan.spill_words_per_cta))
     throw InvalidInput("frame.in_part", std::to_string(options.frame->in_part),
-                       fmt::format("must be 0 to {}, the frame's words that a key tile does not store",
-                                   words - options.frame->of_tile));
+                       fmt::format("must be 0 to spill_words_per_cta = {}", plan.spill_words_per_cta));
   for (const std::vector<SpillUse>& uses : options.spill_uses) {
     double before = 0;
     for (const SpillUse& use : uses) {

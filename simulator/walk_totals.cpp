@@ -43,6 +43,17 @@ double WalkTotals::extrapolated_writes(double written, double scale) const {
   return std::min(written - own + own * scale, all);
 }
 
+/// What DRAM reads of sectors that were written in part: for as much as the kernel's own stores are written as in the
+/// part that is simulated, or, where none of them is there, as is dirty at its end.
+double WalkTotals::completed(double written_of_all) const {
+  const auto left_over = static_cast<double>(options_.dirty_bytes_at_start);
+  const double own = of_all_sets(traffic_.written_back_sectors()) - left_over;
+  if (own > 0) return of_all_sets(traffic_.completed_sectors()) * std::max(1.0, (written_of_all - left_over) / own);
+  const std::int64_t dirty = traffic_.dirty_sectors();
+  const double part = dirty == 0 ? 0 : static_cast<double>(traffic_.incomplete_sectors()) / static_cast<double>(dirty);
+  return of_all_sets(traffic_.completed_sectors()) + part * std::max(0.0, written_of_all - left_over);
+}
+
 /// Of what CTAs that are not simulated read, the share that L2 sees: as of those that did not begin together. Where no
 /// simulated CTA reads anything it is taken not to merge.
 double WalkTotals::unmerged_later() const {
@@ -97,7 +108,7 @@ TileWalk WalkTotals::all() const {
   r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
   r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +
                       of_all_sets(n.spill_filled_sectors) * scale + of_all_sets(n.in_part_filled_sectors) +
-                      traffic_.written_in_part() * r.dram_write_bytes;
+                      completed(r.dram_write_bytes);
   return r;
 }
 

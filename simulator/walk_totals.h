@@ -34,6 +34,7 @@ class WalkTotals {
     return n.asked_bytes == 0 ? unsampled(grid_.bias_bytes) : n.of(grid_.bias_read_bytes);
   }
   double extrapolated_writes(double written, double scale) const;
+  double completed(double written_of_all) const;
   double unmerged_later() const;
   std::vector<double> shared(double scale) const;  // TileWalk's
 

@@ -109,9 +109,9 @@ void write_parts(const Bench& bench) {
       second.base = kStoreBytes;
       bench.row("half", kStoreBytes, stride, written);
       run_phases({first}, bench.buffer, bench.sms);
-      bench.row("\"half, then the other\"", kStoreBytes, stride, written);
+      bench.row("half then the other", kStoreBytes, stride, written);
       run_phases({first, second}, bench.buffer, bench.sms);
-      bench.row("\"half, read again\"", kStoreBytes, stride, written);
+      bench.row("half read again", kStoreBytes, stride, written);
       Phase again = first;
       again.op = PhaseOp::read;
       run_phases({first, again}, bench.buffer, bench.sms);

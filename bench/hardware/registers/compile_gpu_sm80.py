@@ -116,7 +116,7 @@ def compile_rows(nvcc, nvdisasm, folder, arch, row, source):
 
 def code_bytes_of(listed):
     """Of each kernel, with the functions behind it that it calls."""
-    sizes = {}
+    sizes, section = {}, ""
     for name, kernel in listed:
         if not name.startswith("$"):
             section = name

@@ -33,7 +33,7 @@ def operand_of(case, text):
 def copies_of(case):
     def count(kernel, blocks):
         counts = {}
-        sets_address = {}  # a register -> the last text that sets it
+        sets_address = {}  # a register, of a pair the low one -> the last text that sets it
         for text in kernel.texts(blocks):
             if parts(text)[0] != "LDGSTS":
                 if target := SETS.match(text):

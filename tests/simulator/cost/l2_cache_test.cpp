@@ -320,7 +320,8 @@ TEST(L2Cache, WhatIsWrittenInPartIsReadWhenItIsCleaned) {
     EXPECT_EQ(completed({bytes_of(1, 0, 80), bytes_of(1, 0, 80)}, side), 1) << "the same again";
     EXPECT_EQ(completed({bytes_of(1, 40, 48)}, side), 1) << "inside a sector";
     EXPECT_EQ(completed({bytes_of(1, 40, 48), bytes_of(1, 40, 64)}, side), 1);
-    EXPECT_EQ(completed({bytes_of(1, 0, 80), bytes_of(1, 88, 128)}, side), 1) << "a gap";
+    EXPECT_EQ(completed({bytes_of(1, 0, 80), bytes_of(1, 84, 128)}, side), 1) << "a gap";
+    EXPECT_EQ(completed({bytes_of(1, 0, 28)}, side), 1);
     EXPECT_EQ(completed({bytes_of(1, 72, 80), bytes_of(1, 64, 72), bytes_of(1, 88, 96), bytes_of(1, 80, 88)}, side), 0);
     EXPECT_EQ(completed({bytes_of(1, 40, 48), bytes_of(1, 32, 64)}, side), 0);
   }
@@ -341,6 +342,18 @@ TEST(L2Cache, TwoLinesOfASetMayBeWrittenInPart) {
   EXPECT_EQ(cache.completed_sectors(), 1);
   cache.write(bytes_of(6, 0, 16), 0);
   EXPECT_EQ(cache.completed_sectors(), 2) << "of line 4";
+}
+
+// One whose sectors have been read is none of the two.
+TEST(L2Cache, ALineThatWasReadIsNotInPart) {
+  for (const int side : {0, 1}) {
+    L2Cache cache(2, 1, 8, 8);
+    for (const std::uint32_t tag : {1, 2}) cache.write(bytes_of(tag, 0, 80), side);
+    cache.read(bytes_of(2, 0, 80), side);
+    cache.write(bytes_of(3, 0, 80), side);
+    EXPECT_EQ(cache.completed_sectors(), 0);
+    EXPECT_EQ(cache.incomplete_sectors(), 2);
+  }
 }
 
 TEST(L2Cache, WhatIsWrittenInPartIsReadFromDRAMWhereItIsAskedFor) {

@@ -93,6 +93,8 @@ TEST(PlanRefusal, WhatFieldsForbidEachOtherIsRefusedByTheOneAtFault) {
       {{{"copy_bytes_v", 1}}, "copy_bytes_v", "1", "below element_bytes = 2"},
       {{{"copy_bytes_o", 1}}, "copy_bytes_o", "1", "below the bytes of an output"},
       {{{"copy_bytes_q", 3}}, "copy_bytes_q", "3", "none of 1, 2, 4, 8, 16"},
+      {{{"copy_columns", 4}}, "copy_columns", "4", "none of 0, 16, 32, 64, 128, 256"},
+      {{{"copy_columns", 48}}, "copy_columns", "48", "none of 0, 16, 32, 64, 128, 256"},
       {{{"copy_bytes_k", 5}}, "copy_bytes_k", "5", "none of 1, 2, 4, 8, 16"},
       {{{"copy_bytes_v", 6}}, "copy_bytes_v", "6", "none of 1, 2, 4, 8, 16"},
       {{{"copy_bytes_o", 7}}, "copy_bytes_o", "7", "none of 1, 2, 4, 8, 16"},

@@ -293,5 +293,25 @@ TEST(Report, CtasAloneDoNotWaitForTheirCode) {
   }
 }
 
+// A cold call of 45,824 bytes of code reads them, and is compared with unfused kernels, whose code is not known,
+// without them; a warm one finds them in L2, and so does not one that turns L2 over.
+TEST(Report, ColdCallsReadTheirCode) {
+  const DeviceSpec h100 = load_device("h100");
+  const auto read = [&](std::int64_t nheads, bool warm) {
+    Case c;
+    c.problem.nheads = c.problem.nheads_k = nheads;
+    c.problem.seqlen_q = c.problem.seqlen_k = 512;
+    TileWalkOptions options;
+    options.warm = warm;
+    return simulate(c, plan_named("attest", c, h100), h100, "attest", options);
+  };
+  const SimulationReport small = read(1, false);
+  EXPECT_EQ(small.code_read_bytes, 45'824);
+  EXPECT_EQ(small.dram_read_bytes, 3 * 512 * 64 * 2 + small.code_read_bytes);
+  EXPECT_EQ(small.hbm_reduction_vs_unfused, 0);
+  EXPECT_EQ(read(1, true).code_read_bytes, 0);
+  EXPECT_EQ(read(256, true).code_read_bytes, 45'824);
+}
+
 }  // namespace
 }  // namespace attest

@@ -173,7 +173,7 @@ TEST(SpillUses, AreThoseOfAsManyCtasAsAnSmHas) {
 TEST(SpillUses, AFrameHasATilesWordsAndNoFewer) {
   const Case c = case_of(1, 1, 1, 256, 64);
   KernelPlan plan = plan_for(c);
-  plan.spill_words_per_key_tile = 2;
+  plan.spill_words_per_key_tile = 2, plan.spill_words_per_cta = 3;
   const auto message = [&](LocalFrame frame) -> std::string {
     TileWalkOptions options = times();
     options.frame = frame;
@@ -188,7 +188,7 @@ TEST(SpillUses, AFrameHasATilesWordsAndNoFewer) {
   EXPECT_EQ(message({5, 0}), "frame.of_tile: 0 must be at least 1 where a tile stores");
   EXPECT_EQ(message({5, 6}), "frame.of_tile: 6 must not exceed the frame's words, 5");
   EXPECT_EQ(message({5, 2, 3}), "");
-  EXPECT_EQ(message({5, 2, 4}), "frame.in_part: 4 must be 0 to 3, the frame's words that a key tile does not store");
+  EXPECT_EQ(message({5, 2, 4}), "frame.in_part: 4 must be 0 to spill_words_per_cta = 3");
 }
 
 }  // namespace

@@ -82,17 +82,17 @@ class L2Cache {
   std::int64_t incomplete_sectors() const;  // of these, those that have been written in part; counted when asked for
 
  private:
-  static constexpr int pieces_a_sector = 4;
-  static constexpr std::uint16_t pieces_of(const CachedLine& line) {
-    const int first = std::countr_zero(line.sectors) * pieces_a_sector + line.before / 4;
-    const int end = std::bit_width(line.sectors) * pieces_a_sector - line.behind / 4;
-    return static_cast<std::uint16_t>((1U << end) - (1U << first));
+  static constexpr int pieces_a_sector = 8;
+  static constexpr std::uint32_t pieces_of(const CachedLine& line) {
+    const int first = std::countr_zero(line.sectors) * pieces_a_sector + line.before / 2;
+    const int end = std::bit_width(line.sectors) * pieces_a_sector - line.behind / 2;
+    return static_cast<std::uint32_t>((std::uint64_t{1} << end) - (std::uint64_t{1} << first));
   }
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
   /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | 1 while too many are dirty | the
   /// tree of its writes: a bit a node, the root's is bit 1 and the children of node n have 2n and 2n + 1, 1 where the
   /// half of higher ways was written longer ago | a bit a way that has sectors written in part | a byte a way: its
-  /// sectors that are present, and those that are written | two bytes a way: which of its 16 pieces of 8 bytes writes
+  /// sectors that are present, and those that are written | a word a way: which of its 32 pieces of 4 bytes writes
   /// of parts of sectors have had.
   enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, in_part, num_words };
   enum Sectors : std::size_t { present, written, num_sectors };
@@ -114,9 +114,9 @@ class L2Cache {
     auto* const bytes = reinterpret_cast<std::uint8_t*>(set + 2 * padded_ways_ + num_words);
     return bytes[which * padded_ways_ + static_cast<std::size_t>(way)];
   }
-  std::uint16_t& pieces(std::uint32_t* set, int way) const {
-    auto* const of_ways = reinterpret_cast<std::uint16_t*>(&sectors(set, 0, num_sectors));
-    return of_ways[way];
+  std::uint32_t& pieces(std::uint32_t* set, int way) const {
+    return set[2 * padded_ways_ + num_words + num_sectors * padded_ways_ / sizeof(std::uint32_t) +
+               static_cast<std::size_t>(way)];
   }
   int find(const std::uint32_t* set, std::uint32_t tag) const {
     // without an early exit, so that the compiler compares eight tags at a time
@@ -153,10 +153,17 @@ class L2Cache {
   void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first) {
     clean_where_too_many(set, insert(set, line, evict_first));
   }
-  void write(const CachedLine& line, int side, std::uint16_t written_pieces);
+  void write(const CachedLine& line, int side, std::uint32_t written_pieces);
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way) { write_back(set, way, sectors(set, way, written)); }
   void write_back(std::uint32_t* set, int way, std::uint8_t which);
+  std::uint8_t incomplete(const std::uint32_t* set, int way) const {
+    return sectors(set, way, written) & ~sectors(set, way, present) & 15;
+  }
+  void add_present(std::uint32_t* set, int way, std::uint8_t more) {
+    sectors(set, way, present) |= more;
+    if (incomplete(set, way) == 0) word(set, in_part) &= ~(1u << way);
+  }
   /// Once a write of the way's sectors has been noted.
   void complete_another(std::uint32_t* set, int way);
 

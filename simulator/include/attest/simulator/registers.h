@@ -12,7 +12,7 @@ struct LaunchBounds {
   int min_ctas_per_sm = 1;  // they share an SM's registers
 };
 
-/// Words that a thread stores to local memory, or loads from it, by when it does.
+/// What a thread or warp does, by when it does: words that it stores to local memory, or loads, or instructions.
 struct PlaceCounts {
   int early = 0;                                // of a CTA without rows, which ends at once
   int once = 0;                                 // of any other

@@ -42,6 +42,7 @@ struct SimulationReport {
   DeviceSpec device;
 
   double dram_read_bytes = 0, dram_write_bytes = 0;
+  double code_read_bytes = 0;                    // of dram_read_bytes, the kernel's own code, where its size is known
   double compulsory_bytes = 0;                   // read and written once
   double sm_read_bytes = 0, sm_write_bytes = 0;  // at the SM's side; spill stores are in the writes
   double l2_crossing_bytes = 0;                  // between its partitions, read and written

@@ -59,6 +59,7 @@ struct CaseParts {
   bool pages = false;            // K and V lie in them
   bool segments = false;         // documents or a prefix bound a row's keys
   double missing_arguments = 0;  // of calls that copy: those that L1 lacks the arguments of
+  int column_instructions = 0;   // a warp's key tile: what compiled code has for rows that are no whole columns
 };
 CaseParts parts_of(const Case& c);
 

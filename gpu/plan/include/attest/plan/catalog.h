@@ -125,6 +125,9 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 /// templates for compute capability 8.6 to 8.9, which has smaller tiles: tile rows padded to a listed head dimension,
 /// one slot each for K and V, Q read from shared memory in each key tile. Lengths that are no multiple of the tiles run
 /// another kernel than whole tiles do. What PyTorch's wheel has of them is simulator/measured/registers_fa2_torch.csv.
+/// Of a row, that FlashAttention 2's lanes copy at a time: its swizzle's.
+constexpr int fa2_copy_columns(int padded_headdim) { return padded_headdim % 64 == 0 ? 64 : 32; }
+
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, int compute_capability = 90) {
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
@@ -137,7 +140,7 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, in
   plan.grid_order = GridOrder::tiles_batch_heads;
   plan.exp_instructions = 4;
   plan.stores_zeros = true;
-  plan.copy_columns = padded % 64 == 0 ? 64 : 32;
+  plan.copy_columns = fa2_copy_columns(padded);
   const bool whole_rows = p.headdim == padded && !p.alibi;
   plan = with_words_of(plan, {causal, local, p.alibi, p.softcap != 0, fa2_is_even(p, plan) && !p.alibi, whole_rows});
   // at 256 columns two CTAs of 64 x 64 an SM where they fit, else one of 128 x 64

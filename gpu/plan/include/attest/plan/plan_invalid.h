@@ -40,6 +40,8 @@ constexpr const char* KernelPlan::invalid() const {
   if (tile_n % k_step() != 0) return "tile_n is no multiple of 32, the keys of a matrix step of 8-bit values";
   if (outside(stages, 1, 4)) return "stages is outside 1 to 4";
   if (merged_wait && stages < 2) return "merged_wait needs stages >= 2, not {stages}";
+  if (copy_columns != 0 && (outside(copy_columns, 16, 256) || (copy_columns & (copy_columns - 1)) != 0))
+    return "copy_columns is none of 0, 16, 32, 64, 128, 256";
   if (padded_headdim != 0) {
     if (padded_headdim < headdim) return "padded_headdim is below headdim = {headdim}";
     if (padded_headdim % 16 != 0) return "padded_headdim is no multiple of 16";

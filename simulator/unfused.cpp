@@ -16,7 +16,8 @@ UnfusedKernels own_unfused(const Problem& p) {
   own.tile_bytes = 128.0 * 128 * bytes_of(p.dtype);
   own.output_column_unit = own.most_output_columns = own.least_rows = 128;
   own.cluster = 1;
-  own.local_bytes = threads * sums * sizeof(float);
+  // a store of matrix fragments goes by local memory, one of fp32 sums does not
+  own.local_bytes = p.dtype == Dtype::fp32 ? 0 : threads * sums * sizeof(float);
   own.softmax_rows_per_sm = 32;
   own.softmax_row_bytes = 2 * sector;
   return own;

@@ -181,6 +181,20 @@ TEST(Comparison, TheUnfusedPathHasItsOwnModel) {
   EXPECT_FALSE(figure(c, "smem_wavefronts").predicted);
 }
 
+// fp32's products store their sums as they are, and take a time that is not known.
+TEST(Comparison, UnfusedCallsOfFp32HaveNoLocalMemoryAndNoTime) {
+  MeasuredCall call = counted("unfused", 8, 1);
+  call.kernel = "unfused";
+  const auto of = [&](Dtype dtype) {
+    call.c.problem.dtype = dtype;
+    return compare(call, load_device("h100"), nullptr);
+  };
+  EXPECT_GT(*figure(of(Dtype::bf16), "spill_store_bytes").predicted, 0);
+  EXPECT_TRUE(figure(of(Dtype::bf16), "cycles").predicted);
+  EXPECT_EQ(figure(of(Dtype::fp32), "spill_store_bytes").predicted, 0);
+  EXPECT_FALSE(figure(of(Dtype::fp32), "cycles").predicted);
+}
+
 TEST(Comparison, ErrorsAreMeansAndMostsOverAMechanismsCalls) {
   const DeviceSpec h200 = load_device("h200");
   std::vector<Comparison> all;

@@ -10,6 +10,7 @@
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
 #include "noise.h"
+#include "residents.h"
 #include "spills_to_come.h"
 #include "traffic.h"
 #include "walk_options.h"
@@ -27,7 +28,8 @@ class Walk {
         device_(device),
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
-        traffic_(grid_, schedule_, device, resolution_.sampling, options) {}
+        traffic_(grid_, schedule_, device, resolution_.sampling, options),
+        residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster) {}
 
   TileWalk run() {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
@@ -48,9 +50,6 @@ class Walk {
   TileWalk result() const;
   void start(Slot& slot, std::int64_t task);
   double relative_speed(std::size_t slot, int sharing) const;
-  double pace(int sm) const;
-  double l2_busy(int ctas) const;
-  void change_ctas(int sm, int by);
   double until_read(double key_tiles, double now);
   /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
   bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
@@ -74,8 +73,7 @@ class Walk {
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
-  std::vector<int> active_;  // CTAs on each SM
-  double l2_busy_ = 0;       // in SMs' shares of its time
+  Residents residents_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -118,31 +116,6 @@ double Walk::relative_speed(std::size_t slot, int sharing) const {
   for (std::size_t i = slot % round; i < slots_.size(); i += round)
     older += slots_[i].begun >= 0 && slots_[i].begun < slots_[slot].begun ? 1 : 0;
   return 1 + 1e-3 * plan_.older_cta_lead * (sharing - 1 - 2 * older) / (sharing - 1);
-}
-
-double Walk::l2_busy(int ctas) const {
-  const std::size_t known = options_.l2_busy.size();
-  return ctas == 0 || known == 0 ? 0 : options_.l2_busy[std::min(static_cast<std::size_t>(ctas), known) - 1];
-}
-
-void Walk::change_ctas(int sm, int by) {
-  int& active = active_[static_cast<std::size_t>(sm)];
-  l2_busy_ += l2_busy(active + by) - l2_busy(active);
-  active += by;
-}
-
-/// Of a cluster's SMs, of which that one is the first, the slowest one's: they stand at barriers together.
-double Walk::pace(int sm) const {
-  if (options_.paces.empty()) return 1;
-  const auto sharing = static_cast<std::size_t>(active_[static_cast<std::size_t>(sm)]);
-  const std::vector<std::vector<double>>& levels = options_.paces[std::min(sharing, options_.paces.size()) - 1];
-  if (levels.empty()) return 1;
-  const double most = options_.l2_busy.empty() ? 0 : schedule_.slots_a_round() * options_.l2_busy.back();
-  const double part = most == 0 ? 1 : std::clamp(l2_busy_ / most, 0.0, 1.0);
-  const auto level = std::lround(part * static_cast<double>(levels.size() - 1));
-  const std::vector<double>& of_sms = levels[static_cast<std::size_t>(level)];
-  const auto first = of_sms.begin() + sm;
-  return *std::min_element(first, first + std::min<std::ptrdiff_t>(plan_.cluster, of_sms.end() - first));
 }
 
 /// Cycles until DRAM has read so many key tiles, behind all that was asked of it before: a tile is copied ahead of the
@@ -202,7 +175,7 @@ double Walk::left_out(const Slot& slot, double now) const {
 void Walk::spill_until(double now) {
   spills_.until(now, [&](int slot, int number) {
     const Slot& of = slots_[static_cast<std::size_t>(slot)];
-    traffic_.spill(of, active_[static_cast<std::size_t>(of.sm)], number % traffic_.spill_parts());
+    traffic_.spill(of, residents_.on(of.sm), number % traffic_.spill_parts());
   });
 }
 
@@ -217,8 +190,7 @@ void Walk::simulate() {
   const auto sms = static_cast<int>(device_.num_sms);
   slots_.resize(static_cast<std::size_t>(schedule_.slots()));
   follow();
-  active_.assign(static_cast<std::size_t>(sms), 0);
-  l2_busy_ = 0;
+  residents_.clear();
   sm_ends_.assign(static_cast<std::size_t>(sms), 0);
   EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
@@ -231,7 +203,7 @@ void Walk::simulate() {
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);
-    change_ctas(slot.sm, 1);
+    residents_.change(slot.sm, 1);
     events.set(i, 0);
   }
   const std::vector<double> clocks = gpc_clocks(plan_, device_);
@@ -244,7 +216,7 @@ void Walk::simulate() {
     auto kind = TimelineEvent::Kind::start;
     const Task at = slot.at;
     int tile = 0;
-    const int sharing = active_[static_cast<std::size_t>(slot.sm)];
+    const int sharing = residents_.on(slot.sm);
     bool leaves = false;
     int spilling = 0;          // times that its key tiles use their local memory
     double read = 0;           // by DRAM, from now
@@ -269,8 +241,8 @@ void Walk::simulate() {
       tile = slot.walk.tile(slot.position - 1);
       const std::vector<double>& of_sharing =
           together && !options_.cycles_together.empty() ? options_.cycles_together : options_.cycles_per_key_tile;
-      const double each =
-          of_sharing[static_cast<std::size_t>(sharing) - 1] / (pace(slot.sm) * relative_speed(number, sharing));
+      const double each = of_sharing[static_cast<std::size_t>(sharing) - 1] /
+                          (residents_.pace(slot.sm) * relative_speed(number, sharing));
       const double waits =
           options_.waits_per_key_tile.empty() ? 0 : options_.waits_per_key_tile[static_cast<std::size_t>(sharing) - 1];
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
@@ -293,7 +265,7 @@ void Walk::simulate() {
       const std::int64_t task = next_task(slot);
       leaves = task < 0;
       if (leaves) {
-        change_ctas(slot.sm, -1);
+        residents_.change(slot.sm, -1);
         slot.begun = -1;
       } else {
         start(slot, task);

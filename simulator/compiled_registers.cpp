@@ -16,6 +16,7 @@
 #include "copy_time.h"
 #include "csv.h"
 #include "embedded.h"
+#include "kernel_code.h"
 
 namespace attest {
 namespace {
@@ -208,6 +209,24 @@ std::optional<PlaceCounts> compiled_instructions(const KernelPlan& plan, const C
 int compiled_column_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
   const CompiledFa2* const kernel = fa2_kernel_of(plan, c, device);
   return kernel == nullptr ? 0 : kernel->column_instructions;
+}
+
+std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view name, const Case& c,
+                                       const DeviceSpec& device) {
+  std::vector<AlonePhase> phases;
+  const Compiled* const row = kernel_of(plan, name, c, device);
+  if (row == nullptr || copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0) ||
+      code_of_scores(plan).instructions > 0 || parts_of(c).segments)
+    return phases;
+  static const CsvTable all(text_of(embedded_measured(), "warp_alone"));
+  for (const std::vector<std::string>& cells : all.lines())
+    if (is_of(cells, *row))
+      phases.push_back(
+          {std::stod(cells.at(5)), std::stod(cells.at(6)), std::stod(cells.at(7)), std::stod(cells.at(8))});
+  double fragments = 0, copies = 0;
+  for (const AlonePhase& phase : phases) fragments += phase.fragments, copies += phase.copies;
+  for (AlonePhase& phase : phases) phase.fragments /= fragments, phase.copies /= copies;
+  return phases;
 }
 
 std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,

@@ -3,11 +3,13 @@
 #pragma once
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/problem/case.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/registers.h"
+#include "attest/simulator/step_time.h"
 #include "attest/simulator/tile_walk.h"
 #include "compiled_spill.h"
 #include "l1_cache.h"
@@ -34,6 +36,11 @@ std::optional<PlaceCounts> compiled_instructions(const KernelPlan& plan, const C
 
 /// Of these, what a key tile's copies of rows that are no whole columns take more; 0 of other plans.
 int compiled_column_instructions(const KernelPlan& plan, const Case& c, const DeviceSpec& device);
+
+/// Of gpu/sm80's kernel whose registers and spill a plan has: a key tile's phases. Empty where they are not known, and
+/// where a case asks for what stands between them (scores that are changed, copies by a function, segments of keys).
+std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view name, const Case& c,
+                                       const DeviceSpec& device);
 
 /// Machine code of a compiled kernel, with the functions that it calls, in bytes. None where the kernel is not known.
 std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,

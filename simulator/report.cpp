@@ -110,6 +110,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
     double code_waits = 0;  // a key tile
     const int of_columns = compiled_column_instructions(plan, c, device);
+    const std::vector<AlonePhase> alone = compiled_alone(plan, plan_name, c, device);
     const auto demand_of = [&](const MissingWords& of) {
       CaseParts parts = parts_of(c);
       parts.missing_arguments = of.arguments;
@@ -122,6 +123,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
           std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
+      d.alone = alone;
       return d;
     };
     demand = demand_of(missing);
@@ -145,6 +147,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       options.cycles_together = cycles([&](int) -> const MissingWords& { return missing_together; });
     options.waits_per_key_tile.clear();
     for (int n = 1; n <= r.ctas_per_sm; ++n) options.waits_per_key_tile.push_back(demand_of(apart(n)).waits);
+    options.longer_from_dram.clear();
+    for (int n = 1; n <= r.ctas_per_sm; ++n)
+      options.longer_from_dram.push_back(longer_from_dram(demand_of(apart(n)), plan, device, n));
     options.paces.clear(), options.l2_busy.clear();
     for (int n = 1; n <= r.ctas_per_sm; ++n) options.l2_busy.push_back(l2_busy(demand_of(apart(n)), plan, device, n));
     for (int n = 1; n <= r.ctas_per_sm; ++n)

@@ -99,6 +99,7 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
   const double copied = smem_cycles(of_kind(SharedAccess::Kind::fill_async) + of_kind(SharedAccess::Kind::fill_sync));
   const double issues = copy_issue_cycles * static_cast<double>(counts.copies) / steps;
   d.behind_copies = std::max(0.0, (plan.num_warps - 1) * copied - issues);
+  d.filled = copied;
 
   // scale and subtract the maximum, maximum, sum: one fp32 instruction each; lazily O is hardly ever rescaled
   const double rescaled = plan.lazy_rescale ? 0 : outputs, fp32 = elements * 3 + rescaled;
@@ -170,9 +171,33 @@ double deviation_by_mma_sync(const DeviceSpec& device, int ctas) {
   return ctas > 1 ? device.step_deviation_mma_sync : device.step_deviation_mma_sync_alone;
 }
 
+/// By how much of its key tile the slowest of a CTA's warps keeps the others at barriers.
+double slowest_warp(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  return expected_largest_normal(plan.num_warps) * std::sqrt(d.barriers) * deviation_by_mma_sync(device, ctas);
+}
+
+/// Whether a CTA's code is known and each of its warps has a scheduler to itself, with no other CTA's beside it.
+bool is_alone(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  return !d.alone.empty() && ctas == 1 && plan.num_warps <= device.warp_schedulers_per_sm;
+}
+
+/// Of a CTA whose warps have schedulers to themselves, where a tile's rows arrive after `latency`: its phases, in which
+/// loads stand behind the other warps' copies, and which end when their own have landed and shared memory has served
+/// all of them.
+double alone_time(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, double latency) {
+  const double behind = d.behind_copies / static_cast<double>(d.alone.size());
+  double cycles = d.waits + d.l2_waited + d.masked * d.masks;
+  for (const AlonePhase& phase : d.alone) {
+    const double smem = plan.num_warps * ((d.smem - d.filled) * phase.fragments + d.filled * phase.copies);
+    cycles += std::max({phase.cycles + behind, phase.copied + latency, smem});
+  }
+  return cycles * (1 + slowest_warp(d, plan, device, 1));
+}
+
 double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   if (takes_turns(plan)) return turns_time(d, plan, device, ctas).key_tile;
   if (plan.matrix_kind == MatrixKind::wgmma) return ahead_time(d, plan, device, ctas);
+  if (is_alone(d, plan, device, ctas)) return alone_time(d, plan, device, cycles_from_l2(plan.tile_n, device));
   // The first scheduler has the most warps; a CTA's go through its barriers together.
   const int num_warps = ctas * plan.num_warps, schedulers = static_cast<int>(device.warp_schedulers_per_sm);
   std::vector<int> warps(static_cast<std::size_t>(schedulers));
@@ -195,8 +220,7 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
                        .wait = d.waits + d.behind_copies};
   double cycle = cycle_of_network(demand, warps);
   // Who meets at a barrier waits for the slowest, while warps of other CTAs go on.
-  const double slowest =
-      expected_largest_normal(plan.num_warps) * std::sqrt(d.barriers) * deviation_by_mma_sync(device, ctas);
+  const double slowest = slowest_warp(d, plan, device, ctas);
   if (slowest > 0) {
     demand.wait += slowest * (cycle - d.waits);
     cycle = cycle_of_network(demand, warps);
@@ -208,6 +232,12 @@ double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpe
 
 double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
   return std::max(cycles_on_sm(d, plan, device, ctas), ctas * plan.num_warps * d.l2);
+}
+
+double longer_from_dram(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
+  if (!is_alone(d, plan, device, ctas)) return 0;
+  const auto with = [&](double latency) { return alone_time(d, plan, device, latency); };
+  return with(cycles_from_dram(plan.tile_n, device)) - with(cycles_from_l2(plan.tile_n, device));
 }
 
 double launch_cycles(double ctas, const DeviceSpec& device) {

@@ -235,7 +235,12 @@ void Walk::simulate() {
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
-      for (int t = 0; t < tiles; ++t) from_dram += traffic_.step(slot, now, sharing, in_l1);
+      int wait_for_dram = 0;  // tiles
+      for (int t = 0; t < tiles; ++t) {
+        const double of_tile = traffic_.step(slot, now, sharing, in_l1);
+        from_dram += of_tile;
+        wait_for_dram += of_tile > 0 ? 1 : 0;
+      }
       spilling = tiles * traffic_.spill_parts();
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
@@ -248,6 +253,8 @@ void Walk::simulate() {
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
       varies = varied(slot, of_tiles * (each - waits), of_tiles * (each - (options_.l1_lets_go ? 0 : waits)));
       cycles = each * tiles;
+      if (!options_.longer_from_dram.empty())
+        cycles += wait_for_dram * options_.longer_from_dram[static_cast<std::size_t>(sharing) - 1];
       if (from_dram > 0) read = until_read(from_dram, now);
       if (options_.waited_loads > 0) {
         loaded = &slot.lines->tile(tile).loaded;

@@ -52,7 +52,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
     double mean, most;
   };
   for (const OfMechanism& r : {OfMechanism{"split", "dram_read_bytes", 0.3, 0.8},
-                               {"split", "dram_write_bytes", 3.8, 10.2},
+                               {"split", "dram_write_bytes", 4.1, 10.2},
                                {"split", "cycles", 4.1, 5.5},
                                {"unfused", "dram_read_bytes", 0.4, 1.0},
                                {"unfused", "dram_write_bytes", 1.6, 4.5},
@@ -111,10 +111,12 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
 
 // Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does
 // not what a launch leaves of the kernels' code (CodeFetch.*), or with what the same call has left. Without the former
-// the shortest are predicted to take 0.48 to 0.6 of what they do, and DRAM reads are 2.6 / 45 per cent off.
+// the shortest are predicted to take 0.48 to 0.6 of what they do, and DRAM reads are 2.6 / 45 per cent off. Cycles of
+// more than 2560 keys are within 5 per cent but for decoding of heads that share keys; what is furthest off are calls
+// of few key tiles of the kernel for at most 16 queries, whose code around them takes longer than the model has.
 TEST(Panel, OneWaveOnAnH100ColdAndWarm) {
-  expect_reached("one_wave.csv", false, 85, {{"dram_read_bytes", 0.25, 1.7}, {"cycles", 9.0, 33}});
-  expect_reached("one_wave_warm.csv", true, 85, {{"cycles", 9.6, 32}});
+  expect_reached("one_wave.csv", false, 85, {{"dram_read_bytes", 0.25, 1.7}, {"cycles", 8.1, 35.2}});
+  expect_reached("one_wave_warm.csv", true, 85, {{"cycles", 7.4, 31.3}});
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace attest {
 namespace {
 
 /// Of the errors of a mechanism's calls, in per cent: what is wanted; and how far from 1 the mean ratio of all calls
-/// that keep it may be, which is what was reached on an H200, rounded up, and holds on an H100.
+/// that keep it may be, which is what was reached on an H200, rounded up, and holds on an H100, but for occupancy:
+/// there it is what was reached on an H100, whose last waves end sooner in the model since CTAs alone take their time.
 struct Goal {
   const char* figure;
   double mean, most, bias;
@@ -33,7 +34,7 @@ constexpr Goal goals[] = {
     {"cycles", 6, 12, 1.1},
     {"l2_crossing_bytes", 5, any, 1.8},
     {"dram_write_bytes", 15, any, 2.0},
-    {"occupancy_percent", 5, 10, 0.92},
+    {"occupancy_percent", 5, 10, 1.04},
     {"xu_instructions", 0.02, 0.02, 0.002},
     {"spill_store_instructions", 10, 10, 0.9},
     {"spill_load_instructions", 10, 10, 0.9},

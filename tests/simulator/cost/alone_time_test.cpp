@@ -1,0 +1,136 @@
+// Key tiles of a CTA alone on its SM, each of whose warps has a scheduler to itself, off
+// simulator/measured/warp_alone.csv.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "attest/plan/catalog.h"
+#include "attest/plan/launch.h"
+#include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
+#include "compiled_plans.h"
+#include "compiled_registers.h"
+#include "measured_rows.h"
+#include "step_demands.h"
+
+namespace attest {
+namespace {
+
+// Of calls of as many CTAs and more and more key tiles what a key tile takes, which the walk has too: where K and V
+// come from DRAM, and where L2 has them, counted when the model was as it is. Beside other CTAs a key tile of headdim
+// 128 takes 2,975 cycles by the network alone, of headdim 192 2,646 wherever it comes from.
+TEST(AloneTime, AKeyTileTakesWhatItsCodeDoes) {
+  const DeviceSpec device = load_device("h100");
+  struct Call {
+    double keys, cycles, predicted;
+  };
+  std::map<std::tuple<std::string, int, int, int>, std::pair<Call, Call>> calls;  // the shortest and the longest
+  for (const MeasuredRow& row : measured_rows(ATTEST_H100 "/alone.csv")) {
+    const auto number = [&](const char* column) { return std::stoi(row.at(column)); };
+    const bool warm = row.at("state") == "warm";
+    // 1536 keys of headdim 256 are more than a side of L2 holds beside what the launch leaves there
+    if (number("softcap") != 0 || number("causal") != 0 || (warm && number("headdim") == 256)) continue;
+    Case c;
+    c.problem = {1,
+                 number("nheads"),
+                 number("nheads"),
+                 number("seqlen_q"),
+                 number("seqlen_k"),
+                 number("headdim"),
+                 number("headdim_v"),
+                 Dtype::bf16,
+                 {},
+                 Causal::none,
+                 -1,
+                 -1};
+    TileWalkOptions options;
+    options.warm = warm;
+    const SimulationReport r = simulate(c, plan_named("attest", c, device), device, "attest", options);
+    const Call call{static_cast<double>(c.problem.seqlen_k), std::stod(row.at("cycles")), r.cycles};
+    const auto [at, first] =
+        calls.try_emplace({row.at("state"), number("headdim"), number("headdim_v"), number("seqlen_q")}, call, call);
+    if (call.keys < at->second.first.keys) at->second.first = call;
+    if (call.keys > at->second.second.keys) at->second.second = call;
+  }
+  int most = 0;
+  for (const auto& [key, ends] : calls) {
+    const auto& [state, headdim, headdim_v, queries] = key;
+    const double tiles = (ends.second.keys - ends.first.keys) / 64;
+    const double counted = (ends.second.cycles - ends.first.cycles) / tiles,
+                 predicted = (ends.second.predicted - ends.first.predicted) / tiles;
+    std::printf("%s, headdim %3d/%3d, %3d queries: %5.0f of %5.0f cycles, %.3f\n", state.c_str(), headdim, headdim_v,
+                queries, predicted, counted, predicted / counted);
+    // 192 and 128 columns, where a tile's second phase is short: not known why
+    EXPECT_NEAR(predicted / counted, 1, headdim != headdim_v ? 0.13 : 0.07);
+    most += std::abs(predicted / counted - 1) > 0.05 ? 1 : 0;
+  }
+  EXPECT_EQ(calls.size(), 20U);
+  EXPECT_LE(most, 3);
+}
+
+/// Of two phases, of 500 and 900 cycles, in which copies are issued after 50 and 100.
+StepDemand of_two_phases() {
+  StepDemand d = demand_of(800, 300, 200);
+  d.smem = 100, d.filled = 20;
+  d.alone = {{500, 50, 0.75, 0.5}, {900, 100, 0.25, 0.5}};
+  return d;
+}
+
+TEST(AloneTime, APhaseEndsWhenItsCopiesHaveLandedAndItsLoadsAreServed) {
+  DeviceSpec device = load_device("h100");
+  device.step_deviation_mma_sync_alone = 0;
+  const KernelPlan plan = warps(4);
+  StepDemand d = of_two_phases();
+  const double from_l2 = cycles_from_l2(plan.tile_n, device), from_dram = cycles_from_dram(plan.tile_n, device);
+  EXPECT_GT(from_l2 + 50, 500);
+  EXPECT_LT(from_l2 + 100, 900);
+  EXPECT_DOUBLE_EQ(cycles_per_key_tile(d, plan, device, 1), 50 + from_l2 + 900);
+  EXPECT_DOUBLE_EQ(longer_from_dram(d, plan, device, 1), 50 + from_dram + 100 + from_dram - (50 + from_l2 + 900));
+  d.smem = 1020;  // of which 0.75 are loaded in the first phase, by four warps
+  EXPECT_DOUBLE_EQ(cycles_per_key_tile(d, plan, device, 1), 4 * (750 + 10) + 4 * (250 + 10));
+  d.smem = 100, d.behind_copies = 200;
+  EXPECT_DOUBLE_EQ(cycles_per_key_tile(d, plan, device, 1), 50 + from_l2 + 900 + 100);
+  d.waits = 70;
+  EXPECT_DOUBLE_EQ(cycles_per_key_tile(d, plan, device, 1), 50 + from_l2 + 900 + 100 + 70);
+}
+
+TEST(AloneTime, BesideOthersTheNetworkDecides) {
+  const DeviceSpec device = load_device("h100");
+  StepDemand known = of_two_phases(), unknown = known;
+  unknown.alone.clear();
+  for (const auto& [n, ctas] : {std::pair{4, 2}, {8, 1}, {1, 2}}) {
+    EXPECT_EQ(cycles_per_key_tile(known, warps(n), device, ctas), cycles_per_key_tile(unknown, warps(n), device, ctas));
+    EXPECT_EQ(longer_from_dram(known, warps(n), device, ctas), 0);
+  }
+  EXPECT_EQ(longer_from_dram(unknown, warps(4), device, 1), 0);
+}
+
+// Of kernels whose tiles are as compiled, where nothing stands between them.
+TEST(AloneTime, PhasesAreThoseOfTheKernelThatIsLaunched) {
+  const auto phases = [](const Case& c, const char* name = "attest", const char* device = "h200") {
+    return compiled_alone(with_features(plan_on(device, name, c), c), name, c, load_device(device));
+  };
+  const std::vector<AlonePhase> of_128 = phases(d128());
+  ASSERT_EQ(of_128.size(), 1U);
+  EXPECT_EQ(of_128[0].cycles, 2675);
+  EXPECT_EQ(of_128[0].fragments, 1);
+  Case wide = d128(), short_one = d128(), softcap = d128(), pages = d128(), documents = d128();
+  wide.problem.headdim = wide.problem.headdim_v = 256;
+  short_one.problem.seqlen_q = 1;
+  softcap.problem.softcap = 30;
+  pages.problem.seqlen_q = 1, pages.layout.page_size = 64;
+  documents.problem.documents = {1024, 1024};
+  ASSERT_EQ(phases(wide).size(), 2U);
+  EXPECT_EQ(phases(wide)[0].fragments, 80 / 144.0);
+  EXPECT_EQ(phases(short_one).size(), 1U);
+  for (const Case* c : {&softcap, &pages, &documents}) EXPECT_TRUE(phases(*c).empty()) << command_line(*c);
+  EXPECT_TRUE(phases(d128(), "fa2").empty());
+  EXPECT_TRUE(phases(d128(), "attest", "a100").empty());
+}
+
+}  // namespace
+}  // namespace attest

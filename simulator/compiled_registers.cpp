@@ -215,7 +215,8 @@ std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view 
                                        const DeviceSpec& device) {
   std::vector<AlonePhase> phases;
   const Compiled* const row = kernel_of(plan, name, c, device);
-  if (row == nullptr || copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0) ||
+  const auto by_function = [&](Operand x) { return copies_a_granule_at_a_time(plan, x, c.layout.page_size > 0); };
+  if (row == nullptr || plan.copy_kind != CopyKind::cp_async || by_function(Operand::k) || by_function(Operand::v) ||
       code_of_scores(plan).instructions > 0 || parts_of(c).segments)
     return phases;
   static const CsvTable all(text_of(embedded_measured(), "warp_alone"));

@@ -129,6 +129,7 @@ TEST(AloneTime, PhasesAreThoseOfTheKernelThatIsLaunched) {
   EXPECT_EQ(phases(short_one).size(), 1U);
   for (const Case* c : {&softcap, &pages, &documents}) EXPECT_TRUE(phases(*c).empty()) << command_line(*c);
   EXPECT_TRUE(phases(d128(), "fa2").empty());
+  EXPECT_TRUE(phases(d128(), "sm80-sync-copies").empty());
   EXPECT_TRUE(phases(d128(), "attest", "a100").empty());
 }
 

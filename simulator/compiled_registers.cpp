@@ -217,7 +217,7 @@ std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view 
   const Compiled* const row = kernel_of(plan, name, c, device);
   const auto by_function = [&](Operand x) { return copies_a_granule_at_a_time(plan, x, c.layout.page_size > 0); };
   if (row == nullptr || plan.copy_kind != CopyKind::cp_async || by_function(Operand::k) || by_function(Operand::v) ||
-      code_of_scores(plan).instructions > 0 || parts_of(c).segments)
+      code_of_scores(plan).instructions > 0 || parts_of(c).segments || plan.exp_instructions != 1)
     return phases;
   static const CsvTable all(text_of(embedded_measured(), "warp_alone"));
   for (const std::vector<std::string>& cells : all.lines())
@@ -225,8 +225,8 @@ std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view 
       phases.push_back(
           {std::stod(cells.at(5)), std::stod(cells.at(6)), std::stod(cells.at(7)), std::stod(cells.at(8))});
   double fragments = 0, copies = 0;
-  for (const AlonePhase& phase : phases) fragments += phase.fragments, copies += phase.copies;
-  for (AlonePhase& phase : phases) phase.fragments /= fragments, phase.copies /= copies;
+  for (const AlonePhase& phase : phases) fragments += phase.of_fragments, copies += phase.of_copies;
+  for (AlonePhase& phase : phases) phase.of_fragments /= fragments, phase.of_copies /= copies;
   return phases;
 }
 

@@ -123,7 +123,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
           std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
-      d.alone = alone;
+      if (of.words < 1) d.alone = alone;  // whose phases have no wait for words that L1 has let go of
       return d;
     };
     demand = demand_of(missing);
@@ -147,9 +147,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       options.cycles_together = cycles([&](int) -> const MissingWords& { return missing_together; });
     options.waits_per_key_tile.clear();
     for (int n = 1; n <= r.ctas_per_sm; ++n) options.waits_per_key_tile.push_back(demand_of(apart(n)).waits);
-    options.longer_from_dram.clear();
-    for (int n = 1; n <= r.ctas_per_sm; ++n)
-      options.longer_from_dram.push_back(longer_from_dram(demand_of(apart(n)), plan, device, n));
+    options.longer_from_dram = longer_from_dram(demand_of(apart(1)), plan, device);
     options.paces.clear(), options.l2_busy.clear();
     for (int n = 1; n <= r.ctas_per_sm; ++n) options.l2_busy.push_back(l2_busy(demand_of(apart(n)), plan, device, n));
     for (int n = 1; n <= r.ctas_per_sm; ++n)

@@ -182,16 +182,17 @@ bool is_alone(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& dev
 }
 
 /// Of a CTA whose warps have schedulers to themselves, where a tile's rows arrive after `latency`: its phases, in which
-/// loads stand behind the other warps' copies, and which end when their own have landed and shared memory has served
-/// all of them.
+/// loads stand behind the other warps' copies, and which end when the slowest warp has gone through, their own copies
+/// have landed and shared memory has served all of them.
 double alone_time(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, double latency) {
-  const double behind = d.behind_copies / static_cast<double>(d.alone.size());
-  double cycles = d.waits + d.l2_waited + d.masked * d.masks;
+  const double slower = 1 + slowest_warp(d, plan, device, 1);
+  double cycles = slower * d.masked * d.masks;
   for (const AlonePhase& phase : d.alone) {
-    const double smem = plan.num_warps * ((d.smem - d.filled) * phase.fragments + d.filled * phase.copies);
-    cycles += std::max({phase.cycles + behind, phase.copied + latency, smem});
+    const double smem = plan.num_warps * ((d.smem - d.filled) * phase.of_fragments + d.filled * phase.of_copies);
+    const double executed = slower * (phase.cycles + d.behind_copies * phase.of_copies);
+    cycles += std::max({executed, phase.copies_issued + latency, smem});
   }
-  return cycles * (1 + slowest_warp(d, plan, device, 1));
+  return d.waits + d.l2_waited + std::max({cycles, d.tensor, d.exp, d.fma});
 }
 
 double cycles_on_sm(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
@@ -234,8 +235,8 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
   return std::max(cycles_on_sm(d, plan, device, ctas), ctas * plan.num_warps * d.l2);
 }
 
-double longer_from_dram(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, int ctas) {
-  if (!is_alone(d, plan, device, ctas)) return 0;
+double longer_from_dram(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device) {
+  if (!is_alone(d, plan, device, 1)) return 0;
   const auto with = [&](double latency) { return alone_time(d, plan, device, latency); };
   return with(cycles_from_dram(plan.tile_n, device)) - with(cycles_from_l2(plan.tile_n, device));
 }

@@ -235,11 +235,11 @@ void Walk::simulate() {
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
-      int wait_for_dram = 0;  // tiles
+      int tiles_from_dram = 0;
       for (int t = 0; t < tiles; ++t) {
         const double of_tile = traffic_.step(slot, now, sharing, in_l1);
         from_dram += of_tile;
-        wait_for_dram += of_tile > 0 ? 1 : 0;
+        tiles_from_dram += of_tile > 0 ? 1 : 0;
       }
       spilling = tiles * traffic_.spill_parts();
       if (together) traffic_.walks_together(tiles);
@@ -253,8 +253,10 @@ void Walk::simulate() {
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
       varies = varied(slot, of_tiles * (each - waits), of_tiles * (each - (options_.l1_lets_go ? 0 : waits)));
       cycles = each * tiles;
-      if (!options_.longer_from_dram.empty())
-        cycles += wait_for_dram * options_.longer_from_dram[static_cast<std::size_t>(sharing) - 1];
+      if (sharing == 1 && options_.longer_from_dram > 0) {
+        loaded = &slot.lines->tile(tile).loaded;
+        cycles += tiles_from_dram * options_.longer_from_dram;
+      }
       if (from_dram > 0) read = until_read(from_dram, now);
       if (options_.waited_loads > 0) {
         loaded = &slot.lines->tile(tile).loaded;

@@ -20,8 +20,8 @@ namespace attest {
 /// whose copies have landed, and those until it issues its copies, on average, which the next such phase is to find
 /// there: one slot's V and K in turn, or those of a later key tile (simulator/measured/warp_alone.csv).
 struct AlonePhase {
-  double cycles = 0, copied = 0;
-  double fragments = 0, copies = 0;  // of all that the key tile loads and copies: the part in this phase
+  double cycles = 0, copies_issued = 0;
+  double of_fragments = 0, of_copies = 0;  // of all that the key tile loads and copies: the part in this phase
 };
 
 /// Cycles that one warp needs of each resource for one key tile, alone on it.
@@ -30,7 +30,7 @@ struct StepDemand {
   double exp = 0;       // likewise
   double issue = 0;     // likewise: one warp instruction a cycle
   double smem = 0;      // of the SM's shared memory
-  double filled = 0;    // of that, by its copies
+  double filled = 0;    // of that, by its copies that are not bulk
   double operands = 0;  // of the same, by wgmma, within the tensor pipe's time
   /// Of a warpgroup's softmax, for products that run beside it: cycles of the pipes for maxima and masks, for sums,
   /// for packing, for rescaling O; and what waits or is counted in none of them.
@@ -80,9 +80,9 @@ StepDemand step_demand(const KernelPlan& plan, const DeviceSpec& device, const C
 /// Cycles from a CTA's start of a key tile to its start of the next when `ctas` share its SM.
 double cycles_per_key_tile(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
 
-/// What of it a key tile takes longer whose K and V come from DRAM, of a CTA alone on its SM whose phases are known.
-/// Beside other CTAs copies are there in time.
-double longer_from_dram(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device, int ctas);
+/// What of a CTA alone on its SM, whose phases are known, a key tile takes longer whose K and V come from DRAM; of
+/// others nothing. Beside other CTAs copies are there in time.
+double longer_from_dram(const StepDemand& demand, const KernelPlan& plan, const DeviceSpec& device);
 
 /// `l2_alone` of so many lines of 128 bytes a warp, which an SM sends and receives one after the other, whatever L2 has
 /// to do: `local` in bench/hardware, one SM, of 32 warps' 48 words each, 191,874 cycles of 49,152 that are stored,

@@ -51,8 +51,9 @@ struct TileWalkOptions {
   /// Loads of K and V that a warp waits for, one behind another: for DRAM where they come from there. Who follows finds
   /// them in L2, but for those that are under way to the one ahead: a head's CTAs go at the pace of its first.
   double waited_loads = 0;
-  /// What a key tile takes longer with n CTAs on its SM, at [n - 1], where DRAM has any of it to read; empty: nothing.
-  std::vector<double> longer_from_dram;
+  /// What a key tile takes a CTA alone on its SM longer where any of it comes from DRAM. Those that follow wait for the
+  /// same copies, as with `waited_loads`.
+  double longer_from_dram = 0;
   double cycles_per_cta = 0;
   /// How much a key tile's time varies, in the device's deviation of a step.
   double noise = 1;

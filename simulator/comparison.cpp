@@ -45,10 +45,6 @@ constexpr std::string_view by_place = "our compiled kernel's, by place; not know
 constexpr std::string_view traffic = "schedule and L2 (tile_walk, l2_cache)";
 constexpr std::string_view time = "step_time and tile_walk";
 
-// A process that sets a stack limit of 2 KiB has its frames as Nsight Compute has them, on an H200 and on an H100
-// (local_places in docs/results/h200-l2.md and h100.md).
-constexpr double local_memory_sets_through_ncu = 1.25;
-
 /// Local memory of the three kernels, stored once and loaded once.
 constexpr auto local = [](const UnfusedCost& u) -> Value {
   double bytes = 0;

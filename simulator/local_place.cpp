@@ -8,31 +8,39 @@
 
 namespace attest {
 
+namespace {
+
+std::uint64_t random(std::int64_t n) { return mix(static_cast<std::uint64_t>(n)) >> 32; }
+
+/// At random, of sets whose parts of all lines are spread evenly around their mean: sometimes of two sets the one that
+/// gets more. `effective` is (sum of parts)^2 / (sets x sum of parts^2), 1 where all get as much.
+std::int64_t uneven_set(std::int64_t number, double effective, int sets) {
+  const double of_two = std::sqrt(3 * (1 / effective - 1));  // parts lie between 1 - this and 1 + this of their mean
+  const auto at = static_cast<std::uint64_t>(random(number));
+  const std::int64_t one = at % static_cast<std::uint64_t>(sets);
+  const std::uint64_t again = random(~number);
+  if (static_cast<double>(random(static_cast<std::int64_t>(again))) >= of_two * 0x1p32) return one;
+  const std::int64_t other = again % static_cast<std::uint64_t>(sets);
+  return mix(static_cast<std::uint64_t>(~one)) > mix(static_cast<std::uint64_t>(~other)) ? one : other;
+}
+
+}  // namespace
+
 LocalPlace local_place(const LocalFrames& frames, std::int64_t warp, std::int64_t word, int sets,
                        const DeviceSpec& device) {
   const std::int64_t partitions = device.l2_partitions;
-  if (device.local_memory_sets > 1) {
-    const std::int64_t number = word * frames.warps + warp;
-    const auto in_turn_before = [&](std::int64_t n) {
-      return static_cast<std::int64_t>(static_cast<double>(n) * (device.local_memory_sets - 1));
-    };
-    const std::int64_t turn = in_turn_before(number);
-    const bool in_turn = turn != in_turn_before(number + 1);
-    const auto random = [](std::int64_t n) {
-      return static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(n)) >> 32);
-    };
-    const std::int64_t set = in_turn ? turn / partitions : random(number);
-    // of lines that follow each other one has each home, in any order: warps of a side are not those of a home
-    const std::int64_t of_kind = in_turn ? turn : number - turn;
-    return {static_cast<int>((of_kind + random(of_kind / partitions)) % partitions), static_cast<int>(set % sets)};
-  }
-  const std::int64_t number = warp * frames.words + word;
-  const auto place = [&](std::int64_t n) { return n * device.l2_slices_per_partition / LineSampler::region_lines; };
-  const std::int64_t at = place(number);
-  const bool second = number > 0 && place(number - 1) == at;
-  const auto of_sets = static_cast<std::uint64_t>(std::ceil(device.local_memory_sets * sets));
-  return {static_cast<int>((second ? at / 2 : at) % partitions),
-          static_cast<int>(mix(static_cast<std::uint64_t>(at)) % of_sets)};
+  const std::int64_t number = word * frames.warps + warp;
+  const auto in_turn_before = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(static_cast<double>(n) * std::max(0.0, device.local_memory_sets - 1));
+  };
+  const std::int64_t turn = in_turn_before(number);
+  const bool in_turn = turn != in_turn_before(number + 1);
+  const std::int64_t set =
+      in_turn ? turn / partitions % sets : uneven_set(number, std::min(1.0, device.local_memory_sets), sets);
+  // of lines that follow each other one has each home, in any order: warps of a side are not those of a home
+  const std::int64_t of_kind = in_turn ? turn : number - turn;
+  const auto any = static_cast<std::int64_t>(random(of_kind / partitions));
+  return {static_cast<int>((of_kind + any) % partitions), static_cast<int>(set)};
 }
 
 namespace {

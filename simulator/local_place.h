@@ -20,10 +20,9 @@ struct LocalPlace {
   int home, set;
 };
 
-/// `sets` a partition; `local_memory_sets` as in DeviceSpec: up to 1 a part of the sets, into which regions (address.h)
-/// fall at random, so that of a warp's words that follow each other two are in one set as often as two lines of a
-/// region are in one slice. Beyond 1 lines fall into all sets one by one, a part of them in turn, the first words of
-/// all warps first, and the others at random.
+/// `sets` a partition; `local_memory_sets` as in DeviceSpec: up to 1 lines fall at random into sets that get uneven
+/// parts of them. Beyond 1 sets get even parts, some of the lines in turn, the first words of all warps first, and the
+/// others at random.
 LocalPlace local_place(const LocalFrames& frames, std::int64_t warp, std::int64_t word, int sets,
                        const DeviceSpec& device);
 

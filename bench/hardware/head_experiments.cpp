@@ -34,6 +34,21 @@ void head_read(const Bench& bench) {
         }
 }
 
+// The same of whole lines, two a row, by how many lines lie between rows: as many heads of 128 columns are half of it.
+void head_strides(const Bench& bench) {
+  for (const int lines : {6, 12, 14, 18, 20, 24, 25, 30, 32, 34, 35, 36, 40, 42})
+    for (const int size : {16, 20, 24, 28}) {
+      bench.row(lines, size);
+      run_phases({{.op = PhaseOp::read,
+                   .workers = Workers::both_sides,
+                   .bytes = size * kMiB,
+                   .row_bytes = 256,
+                   .row_stride = 128 * lines,
+                   .rounds = 5}},
+                 bench.buffer, bench.sms);
+    }
+}
+
 // Heads read by boxes of 64 columns, once or five times: what beyond their own bytes comes with them.
 void head_boxes(const Bench& bench) {
   for (const int promotion : {0, 1, 2, 3})
@@ -89,6 +104,7 @@ void beyond_columns(const Bench& bench) {
 
 std::vector<Experiment> head_experiments() {
   return {{"head_read", "how,row_stride,row_bytes,base,mib", head_read},
+          {"head_strides", "lines,mib", head_strides},
           {"head_boxes", "promotion,columns,heads,first,read,rows,rounds", head_boxes},
           {"beyond_columns", "columns,heads,head,promotion,half", beyond_columns}};
 }

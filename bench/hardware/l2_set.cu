@@ -3,6 +3,7 @@
 //
 //     l2_set > docs/results/h200-l2/one_set.csv
 //     l2_set victims > docs/results/h100/set_victims.csv
+//     l2_set members N > docs/results/h200-l2/set_members.csv    # which lines N sets have, 17 of each
 //
 // Accesses are of whole lines, by a warp each: lanes that write parts of a sector would have DRAM read for the next
 // read of it.
@@ -204,12 +205,24 @@ void victims() {
   }
 }
 
+/// Lines of sets, by their numbers in a buffer of 256 MiB.
+void members(int sets) {
+  L2SetFinder finder(std::random_device{}());
+  std::printf("set,line\n");
+  for (int set = 0; set < sets; ++set) {
+    for (const std::uint32_t line : finder.find()) std::printf("%d,%u\n", set, line);
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 }  // namespace attest::hardware
 
 int main(int argc, char** argv) try {
   if (argc > 1 && std::string_view(argv[1]) == "victims")
     attest::hardware::victims();
+  else if (argc > 2 && std::string_view(argv[1]) == "members")
+    attest::hardware::members(std::stoi(argv[2]));
   else
     attest::hardware::measure();
   return 0;

@@ -42,7 +42,7 @@ Spread spread_of(int sets, Place place) {
 // For either of the two kinds of places, up to one set in so many: as many lines of each home and side, as many a set
 // and as unevenly spread as in the whole L2. Sets by chance were 5 to 10% off at one in 16.
 TEST(LocalPlaces, SetsThatAreFollowedStandForAll) {
-  for (const double local_memory_sets : {0.94, 1.44}) {
+  for (const double local_memory_sets : {0.92, 1.44}) {
     DeviceSpec device = load_device("h100");
     device.local_memory_sets = local_memory_sets;
     const LocalFrames frames{warps, words};
@@ -70,7 +70,7 @@ TEST(LocalPlaces, SetsThatAreFollowedStandForAll) {
 
 // A line is where it is in all of L2 but for its set's number, and lines share a set as they do there.
 TEST(LocalPlaces, LinesOfASetStayTogether) {
-  for (const double local_memory_sets : {0.94, 1.44}) {
+  for (const double local_memory_sets : {0.92, 1.44}) {
     DeviceSpec device = load_device("h100");
     device.local_memory_sets = local_memory_sets;
     const LocalFrames frames{warps, words};

@@ -226,10 +226,12 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
   expect_waves("h100", ATTEST_H100 "/spill_waves.csv", {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}},
                {0.93, 1});
 }
-// whose shares and whose frames' places are not measured
+// The shares are another H200's. With those of an H100, and frames where they were taken to lie before a census of an
+// H200, the last of these was 0.84.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
+  constexpr Range near{0.89, 1};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
-               {{4, {0.88, 1}}, {8, {0.88, 1}}, {16, {0.88, 1}}, {32, {0.83, 1}}, {64, {0.83, 1}}}, {0.92, 1.01});
+               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.89, 1.02});
 }
 
 }  // namespace

@@ -145,6 +145,26 @@ TEST(TileWalk, CtasOfAHeadGoAtThePaceOfTheFirstThatWaitsForDram) {
   EXPECT_LE(waiting.l2_read_bytes, 1.001 * plain.l2_read_bytes);  // in step, they merge as well as before
 }
 
+// A CTA on each SM, all of one head: who asks for a tile that is under way waits for it as who asked first does.
+TEST(TileWalk, CtasAloneOnTheirSmsWaitForDramTogether) {
+  DeviceSpec device = load_device("h200");
+  std::fill(device.gpc_clocks.begin(), device.gpc_clocks.end(), 1.0);
+  TileWalkOptions options = times();
+  options.noise = 0;
+  for (const std::int64_t queries : {64, 2048}) {
+    Case c = case_of(1, 1, 1, 2048, 128);
+    c.problem.seqlen_q = queries;
+    const auto walked = [&](double longer, bool warm) {
+      options.longer_from_dram = longer, options.warm = warm;
+      return walk_tiles(c, plan_for(c), device, 1, options);
+    };
+    const TileWalk plain = walked(0, false), cold = walked(300, false), warm = walked(300, true);
+    const double tiles = static_cast<double>(cold.key_tiles) / static_cast<double>(cold.ctas);
+    EXPECT_NEAR(cold.cycles - plain.cycles, 300 * tiles, 1e-6 * plain.cycles) << queries;
+    EXPECT_NEAR(warm.cycles, plain.cycles, 1e-6 * plain.cycles) << queries;
+  }
+}
+
 TEST(TileWalk, AWarmStartFindsWhatFitsAndNoMore) {
   const DeviceSpec device = load_device("h200");
   for (const std::int64_t seqlen : {512, 2048, 8192}) {
@@ -234,7 +254,9 @@ TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   const TileWalk none = written(0, 0), each_tile = written(14, 0), both = written(14, 14);
   const double once = 14.0 * 4 * 128 * static_cast<double>(none.ctas);
   EXPECT_NEAR(each_tile.dram_write_bytes, none.dram_write_bytes, 0.25 * once);
-  EXPECT_NEAR(both.dram_write_bytes - each_tile.dram_write_bytes, once, 0.3 * once);
+  const double parked = both.dram_write_bytes - each_tile.dram_write_bytes;
+  EXPECT_GT(parked, 0.6 * once);  // of sets that few lines of frames fall into the next CTA finds some dirty still
+  EXPECT_LT(parked, 1.1 * once);
   EXPECT_NEAR(written(14, 14, {{14, 14}}).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
   // words that a frame has no room for are stored where others were; a frame of another size lies elsewhere
   EXPECT_NEAR(written(14, 42, {{28, 14}}).dram_write_bytes, both.dram_write_bytes, 0.05 * once);

@@ -53,7 +53,7 @@ FrameSpread frame_spread(const std::vector<int>& lines);
 FrameSpread frame_spread(int words, const DeviceSpec& device);
 
 /// DeviceSpec::local_memory_sets whose frames of so many words are spread as counted, by words. `device` has SMs and an
-/// L2. Throws EnvironmentError with what was seen where no value between 0.5 and 2 has that many lines a set within a
+/// L2. Throws EnvironmentError with what was seen where no value between 0.8 and 2 has that many lines a set within a
 /// tenth and a spread within 0.3.
 double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const DeviceSpec& device);
 

@@ -12,6 +12,10 @@
 
 namespace attest {
 
+/// DeviceSpec::local_memory_sets of a process whose stack limit is 2 KiB, which Nsight Compute sets, on an H200 and on
+/// an H100 (local_places in docs/results/h200-l2.md and h100.md).
+inline constexpr double local_memory_sets_through_ncu = 1.25;
+
 /// A figure under the name that `predict --json` has for it, where it has one. Bytes, counts, cycles, microseconds and
 /// percent are of the whole call; registers and occupancy of its longest launch.
 struct ComparedFigure {

@@ -92,7 +92,7 @@ FrameSpread frame_spread(int words, const DeviceSpec& device) {
 
 double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const DeviceSpec& device) {
   constexpr int steps_of_one = 100, coarse = 5;  // the best of the coarse steps, then of those beside it
-  constexpr int first = 8 * steps_of_one / 10, last = 2 * steps_of_one;
+  constexpr int first = 4 * steps_of_one / 5, last = 2 * steps_of_one;
   int best = 0;
   double least = 0, farthest = 0, fewer = 0;
   const auto consider = [&](int step) {

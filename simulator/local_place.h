@@ -20,9 +20,9 @@ struct LocalPlace {
   int home, set;
 };
 
-/// `sets` a partition; `local_memory_sets` as in DeviceSpec: up to 1 lines fall at random into sets that get uneven
-/// parts of them. Beyond 1 sets get even parts, some of the lines in turn, the first words of all warps first, and the
-/// others at random.
+/// `sets` a partition; `local_memory_sets`, 0.75 and more, as in DeviceSpec: up to 1 lines fall at random into sets
+/// that get uneven parts of them, a set of one partition as much as that of its number in the other. Beyond 1 sets get
+/// even parts, some of the lines in turn, the first words of all warps first, and the others at random.
 LocalPlace local_place(const LocalFrames& frames, std::int64_t warp, std::int64_t word, int sets,
                        const DeviceSpec& device);
 

@@ -123,7 +123,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
           std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
-      if (of.words < 1) d.alone = alone;  // whose phases have no wait for words that L1 has let go of
+      // phases have no wait for words that L1 has let go of; kernels miss next to none of theirs or, where spill is
+      // forced, dozens
+      if (of.words < 1) d.alone = alone;
       return d;
     };
     demand = demand_of(missing);

@@ -183,7 +183,7 @@ bool is_alone(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& dev
 
 /// Of a CTA whose warps have schedulers to themselves, where a tile's rows arrive after `latency`: its phases, in which
 /// loads stand behind the other warps' copies, and which end when the slowest warp has gone through, their own copies
-/// have landed and shared memory has served all of them.
+/// have landed and shared memory has served all of them; no less than its pipes take.
 double alone_time(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device, double latency) {
   const double slower = 1 + slowest_warp(d, plan, device, 1);
   double cycles = slower * d.masked * d.masks;
@@ -237,7 +237,9 @@ double cycles_per_key_tile(const StepDemand& d, const KernelPlan& plan, const De
 
 double longer_from_dram(const StepDemand& d, const KernelPlan& plan, const DeviceSpec& device) {
   if (!is_alone(d, plan, device, 1)) return 0;
-  const auto with = [&](double latency) { return alone_time(d, plan, device, latency); };
+  const auto with = [&](double latency) {
+    return std::max(alone_time(d, plan, device, latency), plan.num_warps * d.l2);
+  };
   return with(cycles_from_dram(plan.tile_n, device)) - with(cycles_from_l2(plan.tile_n, device));
 }
 

@@ -222,6 +222,7 @@ void Walk::simulate() {
     double read = 0;           // by DRAM, from now
     double varies = 0;         // once its loads are there
     double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
+    bool leads = true;         // whether others wait for this one's
     if (slot.fresh) {
       slot.fresh = false;
       slot.since = now;
@@ -255,6 +256,7 @@ void Walk::simulate() {
       cycles = each * tiles;
       if (sharing == 1 && options_.longer_from_dram > 0) {
         loaded = &slot.lines->tile(tile).loaded;
+        leads = tiles_from_dram > 0;
         cycles += tiles_from_dram * options_.longer_from_dram;
       }
       if (from_dram > 0) read = until_read(from_dram, now);
@@ -285,7 +287,7 @@ void Walk::simulate() {
     const double clock = clocks[static_cast<std::size_t>(slot.gpc)];
     if (loaded != nullptr) {
       cycles = std::max(cycles, (*loaded - now) * clock);
-      *loaded = now + cycles / clock;
+      if (leads) *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
     if (spilling > 0) {

@@ -123,7 +123,7 @@ TEST(L2Measured, FramesAreDisplacedByAnEvenRange) {
   expect_displaced(load_device("h100"), ATTEST_H100 "/local_sets.csv", 4.6, 0.08);
 }
 
-void expect_census(const DeviceSpec& device, const std::string& file) {
+void expect_census(const DeviceSpec& device, const std::string& file, double mean) {
   std::map<int, std::vector<int>> lines;  // by words
   for (const MeasuredRow& row : measured_rows(file))
     lines[std::stoi(row.at("words"))].push_back(std::stoi(row.at("lines")));
@@ -136,7 +136,7 @@ void expect_census(const DeviceSpec& device, const std::string& file) {
     std::printf("%s, %d words: %.2f lines a set counted, %.2f predicted; variance over mean %.2f, %.2f\n",
                 device.name.c_str(), words, spread.mean, predicted.mean, spread.variance_over_mean,
                 predicted.variance_over_mean);
-    EXPECT_NEAR(spread.mean / predicted.mean, 1, 0.05);
+    EXPECT_NEAR(spread.mean / predicted.mean, 1, mean);
     EXPECT_NEAR(spread.variance_over_mean, predicted.variance_over_mean, 0.2);  // four H100s differ by as much
   }
   EXPECT_EQ(counted.size(), 3);
@@ -147,8 +147,9 @@ void expect_census(const DeviceSpec& device, const std::string& file) {
 
 // The censuses, of which calibrate takes local_memory_sets.
 TEST(L2Measured, SetsHaveAsManyLinesOfFramesAsCounted) {
-  expect_census(load_device("h100"), ATTEST_H100 "/local_census.csv");
-  expect_census(load_device("h200"), ATTEST_H200_L2 "/local_census.csv");
+  expect_census(load_device("h100"), ATTEST_H100 "/local_census.csv", 0.03);
+  // whose sets were found by lines at random, and may be those that get more; not looked into
+  expect_census(load_device("h200"), ATTEST_H200_L2 "/local_census.csv", 0.05);
 }
 
 // `respill`, of frames that are stored and loaded in each turn beside heads that are read four times, in the order in

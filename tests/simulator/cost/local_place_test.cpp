@@ -96,6 +96,29 @@ TEST(LocalPlaces, LinesOfASetStayTogether) {
   }
 }
 
+// Parts of sets lie evenly between 1 - p and 1 + p of their mean, so that 1 / (1 + p^2 / 3) of the sets would have as
+// uneven ones if they had all and alike.
+TEST(LocalPlaces, PartsOfSetsAreSpreadAsTheFieldSays) {
+  DeviceSpec device = load_device("h200");
+  const int sets = 1000;
+  constexpr std::int64_t many_warps = 4000, many_words = 1000;
+  for (const double effective : {0.75, 0.92, 1.0}) {
+    device.local_memory_sets = effective;
+    std::vector<double> lines(sets);
+    for (std::int64_t warp = 0; warp < many_warps; ++warp)
+      for (std::int64_t word = 0; word < many_words; ++word)
+        ++lines[static_cast<std::size_t>(local_place({many_warps, many_words}, warp, word, sets, device).set)];
+    std::ranges::sort(lines);
+    const double mean = static_cast<double>(many_warps * many_words) / sets, p = std::sqrt(3 * (1 / effective - 1));
+    double squares = 0;
+    for (const double n : lines) squares += n * n - n;  // without what is chance of so many lines
+    EXPECT_NEAR(mean * mean * sets / squares, effective, 0.01);
+    for (const double quantile : {0.1, 0.5, 0.9})
+      EXPECT_NEAR(lines[static_cast<std::size_t>(quantile * sets)] / mean, 1 + p * (2 * quantile - 1), 0.05)
+          << effective;
+  }
+}
+
 TEST(LocalPlaces, AFrameOfNoWordsHasNone) {
   const DeviceSpec device = load_device("h200");
   const LineSampler sampler(device, 8);

@@ -80,7 +80,7 @@ constexpr Beyond beyond[] = {
     {h100_drawn, "fa2", "DRAM read", 1.4, 8.6, "11,630 keys, causal: L2 lets go of less"},
     {h100_drawn, "fa2", "DRAM write", 5.9, 19, of_once},
     {h100_drawn, "cudnn", "L2 read", 6.6, 25, of_few},
-    {strides, "fa2", "crossing", 7.8, any, "as its DRAM reads: what comes again crosses again"},
+    {strides, "fa2", "crossing", 7.8, 28.6, "as its DRAM reads: what comes again crosses again"},
     {strides, "fa2", "DRAM read", 7.1, 28.1,
      "headdims 80 to 128, causal: L2 lets go of more or less by the heads' number"},
     {fa2_blind, "fa2", "wavefronts", 0.2, 2.3, "367 keys: copies of rows past the last that P0 stops"},

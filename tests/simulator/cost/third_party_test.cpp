@@ -47,8 +47,8 @@ TEST(ThirdParty, FlashAttention2CountedAfterItsCode) { score("h100_fa2_blind.csv
 // Counted when sectors that are written in part were in the model, of head dimensions whose rows end within sectors.
 TEST(ThirdParty, FlashAttention2OfRowsThatEndWithinSectors) { score("h100_fa2_heads.csv", "h100", 0.0225); }
 
-// Long causal calls of 2 to 32 heads, counted when all of the above was in the model and before any was predicted:
-// their DRAM reads hang on how far apart a head's rows lie.
+// Long causal calls of 2 to 32 heads, counted when all of the above was in the model and before any was predicted. They
+// read the more above what is predicted the worse rows so far apart fit (head_strides).
 TEST(ThirdParty, LongCausalCallsOfFlashAttention2ByTheirHeads) { score("h200_fa2_strides.csv"); }
 
 // What is off at headdim 192 would be right if CTAs walked so little apart: docs/simulator.md, "Open".

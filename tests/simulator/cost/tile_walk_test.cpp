@@ -148,6 +148,7 @@ TEST(TileWalk, CtasOfAHeadGoAtThePaceOfTheFirstThatWaitsForDram) {
 // A CTA on each SM, all of one head: who asks for a tile that is under way waits for it as who asked first does.
 TEST(TileWalk, CtasAloneOnTheirSmsWaitForDramTogether) {
   DeviceSpec device = load_device("h200");
+  const DeviceSpec clocks = device;
   std::fill(device.gpc_clocks.begin(), device.gpc_clocks.end(), 1.0);
   TileWalkOptions options = times();
   options.noise = 0;
@@ -163,6 +164,15 @@ TEST(TileWalk, CtasAloneOnTheirSmsWaitForDramTogether) {
     EXPECT_NEAR(cold.cycles - plain.cycles, 300 * tiles, 1e-6 * plain.cycles) << queries;
     EXPECT_NEAR(warm.cycles, plain.cycles, 1e-6 * plain.cycles) << queries;
   }
+  // what L2 has nobody waits for, whoever has read it before
+  const Case c = case_of(1, 1, 1, 2048, 128);
+  options.warm = true;
+  const auto by_clock = [&](double longer) {
+    options.longer_from_dram = longer;
+    return walk_tiles(c, plan_for(c), clocks, 1, options);
+  };
+  EXPECT_DOUBLE_EQ(by_clock(300).cycles, by_clock(0).cycles);
+  EXPECT_DOUBLE_EQ(by_clock(300).l2_read_bytes, by_clock(0).l2_read_bytes);
 }
 
 TEST(TileWalk, AWarmStartFindsWhatFitsAndNoMore) {
@@ -258,7 +268,7 @@ TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   EXPECT_GT(parked, 0.6 * once);  // of sets that few lines of frames fall into the next CTA finds some dirty still
   EXPECT_LT(parked, 1.1 * once);
   EXPECT_NEAR(written(14, 14, {{14, 14}}).dram_write_bytes, each_tile.dram_write_bytes, 0.02 * once);
-  // words that a frame has no room for are stored where others were; a frame of another size lies elsewhere
+  // words that a frame has no room for are stored where others were
   EXPECT_NEAR(written(14, 42, {{28, 14}}).dram_write_bytes, both.dram_write_bytes, 0.05 * once);
   const TileWalk two_places = written(200, 0), one_place = written(200, 0, {{100, 100}}), half = written(100, 0);
   EXPECT_GT(two_places.dram_write_bytes, 4 * half.dram_write_bytes);

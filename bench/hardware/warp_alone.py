@@ -85,17 +85,27 @@ def main() -> int:
     lines = sys.stdin.readlines()
     if (arch := copy_paths.arch_of(lines)) // 10 != 9:
         raise SystemExit(f"how sm_{arch} issues products is not known; -arch sm_90a")
-    print("arch,tile,kind,plan,phase,cycles,copied,fragments,copies")
+    rows = []
     for name, code in copy_paths.read(lines).items():
         ablation = "Ablation" in name  # of bf16 and the tile of 128 columns
         if "forward_kernel" not in name or not (ablation or "DtypeE1" in name):
             continue
-        tile, kind = (2, 0) if ablation else re.search(r"Sm80TileE(\d+).*Sm80KindE(\d+)", name).groups()
-        kernel = kernel_paths.Kernel(code)
-        if kernel.count("LDGSTS", *kernel.whole) == 0:  # copies go through registers, in phases of their own
-            continue
-        for number, phase in enumerate(phases(code, turn_of(kernel))):
-            print(arch, tile, kind, plan_of(name), number, *map(round, phase), sep=",")
+        tile_and_kind = re.search(r"Sm80TileE(\d+).*Sm80KindE(\d+)", name)
+        try:
+            kernel = kernel_paths.Kernel(code)
+            if kernel.count("LDGSTS", *kernel.whole) == 0:  # copies go through registers, in phases of their own
+                continue
+            turn = turn_of(kernel)
+        except (ValueError, StopIteration):
+            raise SystemExit(f"warp_alone: {name} has no two loops over key tiles with a barrier: cut off?") from None
+        tile, kind = (2, 0) if ablation else tile_and_kind.groups() if tile_and_kind else ("?", "?")
+        for number, phase in enumerate(phases(code, turn)):
+            rows.append([arch, tile, kind, plan_of(name), number, *map(round, phase)])
+    if not rows:
+        raise SystemExit("warp_alone: the listing has none of gpu/sm80's kernels of bf16")
+    print("arch,tile,kind,plan,phase,cycles,copied,fragments,copies")
+    for row in rows:
+        print(*row, sep=",")
     return 0
 
 

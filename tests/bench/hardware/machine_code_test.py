@@ -52,6 +52,13 @@ class MachineCode(unittest.TestCase):
         ]
         self.assert_prints("unseen_copies.py", listing("forward.sass"), rows)
 
+    def test_warp_alone_says_what_a_listing_lacks(self) -> None:
+        for text, lacks in ((listing("forward.sass"), "no two loops over key tiles"), ("\tcode for sm_90a\n", "none of")):
+            ran = run("warp_alone.py", text)
+            self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+            self.assertIn(lacks, ran.stderr)
+            self.assertEqual(len(ran.stderr.splitlines()), 1)
+
     def test_a_listing_is_of_one_architecture(self) -> None:
         code = listing("forward.sass")
         for text, found in ((code + code.replace("sm_90", "sm_80"), "[80, 90]"), ("", "nothing")):

@@ -88,9 +88,9 @@ def main() -> int:
     rows = []
     for name, code in copy_paths.read(lines).items():
         ablation = "Ablation" in name  # of bf16 and the tile of 128 columns
-        if "forward_kernel" not in name or not (ablation or "DtypeE1" in name):
+        instance = re.search(r"DtypeE1.*Sm80TileE(\d+).*Sm80KindE(\d+)", name)
+        if "forward_kernel" not in name or not (ablation or instance):
             continue
-        tile_and_kind = re.search(r"Sm80TileE(\d+).*Sm80KindE(\d+)", name)
         try:
             kernel = kernel_paths.Kernel(code)
             if kernel.count("LDGSTS", *kernel.whole) == 0:  # copies go through registers, in phases of their own
@@ -98,7 +98,7 @@ def main() -> int:
             turn = turn_of(kernel)
         except (ValueError, StopIteration):
             raise SystemExit(f"warp_alone: {name} has no two loops over key tiles with a barrier: cut off?") from None
-        tile, kind = (2, 0) if ablation else tile_and_kind.groups() if tile_and_kind else ("?", "?")
+        tile, kind = (2, 0) if ablation else instance.groups()
         for number, phase in enumerate(phases(code, turn)):
             rows.append([arch, tile, kind, plan_of(name), number, *map(round, phase)])
     if not rows:

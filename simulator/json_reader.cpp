@@ -28,6 +28,11 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     std::string last;
   };
   std::vector<Object> open;
+  const auto path = [&] {
+    std::string names;
+    for (const Object& object : open) names += fmt::format("{}{}", names.empty() ? "" : ".", shown_name(object.last));
+    return names;
+  };
   std::string twice, last;
   constexpr int deepest = 16;  // the library's own printing recurses
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -36,7 +41,7 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     if (event == Json::parse_event_t::object_end && !open.empty()) open.pop_back();
     if (event == Json::parse_event_t::key) {
       open.back().last = last = parsed.get<std::string>();
-      if (!open.back().seen.insert(last).second) twice = last;
+      if (!open.back().seen.insert(last).second) twice = path();
     }
     return true;
   };
@@ -47,16 +52,12 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     json = Json::parse(text, watch);
   } catch (const Json::exception& error) {
     const auto* at = dynamic_cast<const Json::parse_error*>(&error);
-    if (at == nullptr) {
-      std::string path;
-      for (const Object& object : open) path += fmt::format("{}{}", path.empty() ? "" : ".", shown_name(object.last));
-      refuse(path.empty() ? what : path, "its number", "is beyond 1.8e308");
-    }
+    if (at == nullptr) refuse(open.empty() ? what : path(), "its number", "is beyond 1.8e308");
     refuse(what, fmt::format("{} bytes", text.size()),
            fmt::format("are not JSON: malformed or cut off at byte {}{}", at->byte,
                        last.empty() ? "" : fmt::format(", behind '{}'", shown_name(last))));
   }
-  if (!twice.empty()) refuse(shown_name(twice), "given twice;", "must be given once");
+  if (!twice.empty()) refuse(twice, "given twice;", "must be given once");
   if (!json.is_object()) refuse(what, shown_value(json), "must be an object");
   return json;
 }

@@ -137,7 +137,10 @@ TEST(Device, UnknownMistypedContradictingOrTruncated) {
     expect_refused(text.substr(0, length), "device", std::to_string(length), "malformed or cut off");
   std::string twice = text;
   twice.insert(twice.find("\"num_sms\""), "\"num_sms\": {\"value\": 1, \"source\": \"x\"}, ");
-  expect_refused(twice, "num_sms", "given twice", "once");
+  expect_refused(twice, "fields.num_sms", "given twice", "once");
+  twice = text;
+  twice.insert(twice.find("132"), "1, \"value\": ");
+  expect_refused(twice, "fields.num_sms.value", "given twice", "once");
 }
 
 TEST(Device, AKindTakesItsOwnFieldsOnly) {

@@ -185,8 +185,9 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   // K and V that are many times L2 go through it alike, however many times that is; CTAs that share keys drift apart on
   // the way, others do not
   constexpr double times_l2 = 12;
+  const double many = times_l2 * static_cast<double>(device.l2_bytes);
   const double tile_bytes = static_cast<double>(grid.plan.tile_n * grid.key_row_bytes());
-  double longest = times_l2 * static_cast<double>(device.l2_bytes) / tile_bytes;
+  double longest = many / tile_bytes;
   const double found = static_cast<double>(options.max_rows_found) / (2.0 * grid.plan.tile_n);  // tiles
   const bool finds_more = tiles > found && walk_keys_alone(grid, slots);
   constexpr double least = 64;  // tiles, beside which a CTA's start and end take little
@@ -195,6 +196,9 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
     longest = std::min(longest, found / static_cast<double>(of_each ? tasks : std::min(tasks, 2 * slots)));
   r.key_tiles_a_cta = static_cast<int>(std::max(1.0, longest));
   average = std::min(average, static_cast<double>(r.key_tiles_a_cta));
+  // and so do the parts of O that combine() reads, each of them once
+  r.combined_rows =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(many) / (grid.splits * grid.partial_row_bytes()));
   // at least two waves of CTAs are simulated, if need be with several key tiles an event
   const double wanted = std::min(tiles, 2.0 * static_cast<double>(slots) * average);
   r.key_tiles_per_event = static_cast<int>(std::max(1.0, std::ceil(wanted / events)));

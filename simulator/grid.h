@@ -96,8 +96,9 @@ inline bool has_whole_tiles(const KeyWalk& walk) {
 struct Resolution {
   int sampling = 1;  // one set of L2 in so many
   int key_tiles_per_event = 1;
-  int key_tiles_a_cta = 0;  // simulated of each, from its first
-  std::int64_t tasks = 0;   // simulated, from the first
+  int key_tiles_a_cta = 0;         // simulated of each, from its first
+  std::int64_t tasks = 0;          // simulated, from the first
+  std::int64_t combined_rows = 0;  // likewise, of O by combine()
 };
 Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options);

@@ -37,7 +37,7 @@ class Walk {
       if (grid_.ctas > 0) simulate();
       if (grid_.splits > 1) {
         if (options_.empties_between) traffic_.empty(), traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
-        traffic_.combine();
+        traffic_.combine(resolution_.combined_rows);
       }
       if (call == 0) forget();
     }

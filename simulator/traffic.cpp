@@ -240,27 +240,45 @@ void Traffic::finish(const Slot& slot) {
   sampler_.for_lines(lse, lse + 4 * slot.rows, write);
 }
 
-void Traffic::combine() {
-  const std::int64_t crossed = cache_.crossed_sectors();
-  std::int64_t tile = 0;
-  const std::int64_t heads = p_.batch * grid_.nheads;
-  for (std::int64_t member = 0; member < heads; ++member) {
-    const std::int64_t batch = member / grid_.nheads, head = member % grid_.nheads;
-    const std::int64_t queries = grid_.entry(batch).seqlen_q;
-    for (std::int64_t row0 = 0; row0 < queries; row0 += plan_.tile_m, ++tile) {
+void Traffic::combine(std::int64_t max_rows) {
+  const std::int64_t crossed = crossed_sectors(), heads = p_.batch * grid_.nheads;
+  const std::int64_t all = static_cast<std::int64_t>(grid_.partial_rows) / grid_.splits;
+  std::int64_t tile = 0, done = 0;
+  Combined half = combined(0);
+  for (std::int64_t member = 0; member < heads && done < max_rows; ++member) {
+    const std::int64_t batch = member / grid_.nheads, queries = grid_.entry(batch).seqlen_q;
+    for (std::int64_t row0 = 0; row0 < queries && done < max_rows; row0 += plan_.tile_m, ++tile) {
       const std::int64_t rows = std::min<std::int64_t>(plan_.tile_m, queries - row0);
-      const int side = static_cast<int>(tile % device_.l2_partitions);
-      for (int split = 0; split < grid_.splits; ++split)
-        for_partial_rows(grid_.partial_row(batch, head, split) + row0, rows, [&](const CachedLine& line) {
-          counted(count_.partials, line.bytes(), [&] { return cache_.read(line, side); });
-        });
-      const auto write = [&](const CachedLine& line) { cache_.write(line, side); };
-      for_rows(grid_.o, batch, head, row0, rows, write);
-      const std::int64_t lse = grid_.lse_base + 4 * (grid_.lse_row(batch, head) + row0);
-      sampler_.for_lines(lse, lse + 4 * rows, write);
+      combine_tile(batch, member % grid_.nheads, row0, rows, static_cast<int>(tile % device_.l2_partitions));
+      done += rows;
+      if (done <= max_rows / 2) half = combined(done);
     }
   }
-  count_.crossed_in_combine = cache_.crossed_sectors() - crossed;
+  if (done < all) combine_left(all - done, half, combined(done));
+  count_.crossed_in_combine = crossed_sectors() - crossed;
+}
+
+void Traffic::combine_left(std::int64_t rows, const Combined& half, const Combined& end) {
+  const double times = static_cast<double>(rows) / static_cast<double>(end.rows - half.rows);
+  const auto left = [&](std::int64_t Combined::*what) {
+    return std::llround(times * static_cast<double>(end.*what - half.*what));
+  };
+  count_.partials.asked_bytes += times * (end.asked_bytes - half.asked_bytes);
+  count_.partials.filled_sectors += left(&Combined::filled);
+  written_back_before_ -= left(&Combined::written_back);
+  completed_before_ -= left(&Combined::completed);
+  crossed_before_ -= left(&Combined::crossed);
+}
+
+void Traffic::combine_tile(std::int64_t batch, std::int64_t head, std::int64_t row0, std::int64_t rows, int side) {
+  for (int split = 0; split < grid_.splits; ++split)
+    for_partial_rows(grid_.partial_row(batch, head, split) + row0, rows, [&](const CachedLine& line) {
+      counted(count_.partials, line.bytes(), [&] { return cache_.read(line, side); });
+    });
+  const auto write = [&](const CachedLine& line) { cache_.write(line, side); };
+  for_rows(grid_.o, batch, head, row0, rows, write);
+  const std::int64_t lse = grid_.lse_base + 4 * (grid_.lse_row(batch, head) + row0);
+  sampler_.for_lines(lse, lse + 4 * rows, write);
 }
 
 void Traffic::leave_dirty_lines(std::int64_t bytes) {

@@ -131,8 +131,9 @@ class Traffic {
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
-  /// The second kernel of a split one: reads every split's part of each row, writes O and LSE.
-  void combine();
+  /// The second kernel of a split one: reads every split's part of each row, writes O and LSE. Beyond so many rows it
+  /// goes on as in the later half of these, and is not followed.
+  void combine(std::int64_t max_rows);
   /// L2 holds nothing, and what it held is not counted.
   void empty() { cache_.empty(); }
   void leave_dirty_lines(std::int64_t bytes);
@@ -185,6 +186,22 @@ class Traffic {
   bool brings_lines(Operand x) const {  // cp.async of 16 bytes has L2::128B
     return plan_.copy_kind == CopyKind::cp_async && plan_.copy_bytes(x) == 16;
   }
+  /// What L2 has done for combine().
+  struct Combined {
+    double asked_bytes = 0;
+    std::int64_t rows = 0, filled = 0, written_back = 0, completed = 0, crossed = 0;
+  };
+  Combined combined(std::int64_t rows) const {
+    return {count_.partials.asked_bytes,
+            rows,
+            count_.partials.filled_sectors,
+            written_back_sectors(),
+            completed_sectors(),
+            crossed_sectors()};
+  }
+  /// The rows that are left after `end` go on as those after `half` did.
+  void combine_left(std::int64_t rows, const Combined& half, const Combined& end);
+  void combine_tile(std::int64_t batch, std::int64_t head, std::int64_t row0, std::int64_t rows, int side);
   void store_in_part(Slot& slot);
   void read_query(const Slot& slot);
   double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);

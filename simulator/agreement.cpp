@@ -28,6 +28,15 @@ const MeasuredCall* same_call(const MeasuredCall& call, const std::vector<Measur
   return found == others.end() ? nullptr : &*found;
 }
 
+/// Whether agreements() has a counter of them; what is yet to be counted has all of them.
+bool are_comparable(const MeasuredCall& call, const MeasuredCall& other) {
+  if (other.launches.size() != 1 || call.launches.size() > 1) return false;
+  if (call.launches.empty()) return true;
+  const auto& counters = call.launches[0].counters;
+  return std::any_of(other.launches[0].counters.begin(), other.launches[0].counters.end(),
+                     [&](const auto& counter) { return counters.contains(counter.first); });
+}
+
 Agreements agreements(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
   Agreements all;
   for (const MeasuredCall& call : calls) {
@@ -49,8 +58,10 @@ Agreements agreements(const std::vector<MeasuredCall>& calls, const std::vector<
 }  // namespace
 
 bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
-  return std::any_of(calls.begin(), calls.end(),
-                     [&](const MeasuredCall& c) { return same_call(c, others) != nullptr; });
+  return std::any_of(calls.begin(), calls.end(), [&](const MeasuredCall& call) {
+    const MeasuredCall* const other = same_call(call, others);
+    return other != nullptr && are_comparable(call, *other);
+  });
 }
 
 std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {

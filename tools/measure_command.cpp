@@ -135,11 +135,12 @@ MeasuredFile read_measured(const std::string& field, const std::string& path) {
   return measured_from_csv(read_file(field, path, limit_bytes), path);
 }
 
-/// Of --against, where it has none of `calls`.
+/// Of --against, where it has nothing to compare `calls` with.
 void refuse_other_calls(const Flags& flags, const std::vector<MeasuredCall>& calls,
                         const std::optional<MeasuredFile>& other) {
   if (other && !have_a_call_in_common(calls, other->calls))
-    throw InvalidInput("against", in_quotes(*flags.text("--against")), "has no call of these");
+    throw InvalidInput("against", in_quotes(*flags.text("--against")),
+                       "has no counter of these calls that make one launch");
 }
 
 ExitCode run_panel(const Flags& flags, const Results& results) {

@@ -23,12 +23,25 @@ TEST(BadInput, ControlCharactersOfAFilesNameAreEscaped) {
   EXPECT_EQ(std::count(doctor.out.begin(), doctor.out.end(), '\n'), 2) << doctor.out;
 }
 
-TEST(BadInput, APanelAgainstOneOfOtherCalls) {
+// Another call, another counter, and a call of two launches.
+TEST(BadInput, APanelAgainstOneWithNothingInCommon) {
   const Folder folder;
-  folder.write("other.csv", "mechanism,kernel,case,launch,function,a.sum\nm,cpu,{},0,f,1\n");
-  const Ran ran = run_attest({"measure", "--panel", "--from", ATTEST_PANEL, "--against", "other.csv"}, folder);
-  EXPECT_EQ(ran.exit_code, 2);
-  EXPECT_EQ(ran.err, "attest: against: 'other.csv' has no call of these\n");
+  const std::string head = "mechanism,kernel,case,launch,function,", row = "m,sm80,{},0,f,1\n",
+                    split = ",\"{\"\"num_splits\"\":2}\",", bytes = "dram__bytes_read.sum\n";
+  const std::string two = "m,sm80" + split + "0,f,1\nm,sm80" + split + "1,f,1\n";
+  const auto against = [&](const std::string& panel, const std::string& other) {
+    folder.write("panel.csv", "# NVIDIA H200\n" + head + panel);
+    folder.write("other.csv", head + other);
+    return run_attest({"measure", "--panel", "--from", "panel.csv", "--against", "other.csv"}, folder);
+  };
+  for (const auto& [panel, other] :
+       {std::pair{bytes + row, bytes + "m,sm80-spill,{},0,f,1\n"},
+        std::pair{bytes + row, "dram__bytes_write.sum\n" + row}, std::pair{bytes + two, bytes + two}}) {
+    const Ran ran = against(panel, other);
+    EXPECT_EQ(ran.exit_code, 2) << other;
+    EXPECT_EQ(ran.err, "attest: against: 'other.csv' has no counter of these calls that make one launch\n");
+  }
+  EXPECT_EQ(against(bytes + row, bytes + row).exit_code, 0);
 }
 
 // Of a file whose caches were warm all is predicted so, with --warm or without it.
@@ -57,7 +70,7 @@ TEST(BadInput, APanelThatIsWarmOrCold) {
 TEST(BadInput, APanelWithACallThatItsKernelDoesNotTake) {
   const Folder folder;
   folder.write("panel.csv",
-               "# NVIDIA H200\nmechanism,kernel,case,launch,function,a.sum\nm,sm80,{},0,f,1\n"
+               "# NVIDIA H200\nmechanism,kernel,case,launch,function,dram__bytes_read.sum\nm,sm80,{},0,f,1\n"
                "m,sm80-spill,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n");
   const Ran ran = run_attest({"measure", "--panel", "--from", "panel.csv"}, folder);
   EXPECT_EQ(ran.exit_code, 2);

@@ -236,6 +236,12 @@ TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
   EXPECT_TRUE(have_a_call_in_common({one}, {other, two}));
   two.launches.push_back(two.launches[0]);
   EXPECT_THAT(agreement_table({one}, {other, two}), HasSubstr("of 0 calls"));
+  EXPECT_FALSE(have_a_call_in_common({one}, {other, two}));
+  two.launches = {{"f", {{"gpu__time_duration.sum.of.another", 1}}}};
+  EXPECT_FALSE(have_a_call_in_common({one}, {two}));
+  MeasuredCall yet_to_be_counted = one;
+  yet_to_be_counted.launches.clear();
+  EXPECT_TRUE(have_a_call_in_common({yet_to_be_counted}, {two}));
 }
 
 TEST(Comparison, ACallWithoutKeysHasNumbers) {

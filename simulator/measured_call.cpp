@@ -15,6 +15,7 @@
 #include "attest/simulator/tile_walk.h"
 #include "attest/simulator/unfused.h"
 #include "csv.h"
+#include "measured_claims.h"
 
 namespace attest {
 namespace {
@@ -63,12 +64,28 @@ std::optional<double> counter_of(const MeasuredLaunch& launch, std::string_view 
   return found == launch.counters.end() ? std::nullopt : std::make_optional(found->second);
 }
 
-/// The profiler that a comment names, such as "through cupti".
-std::string via_of(const std::vector<std::string>& comments) {
-  for (const std::string& comment : comments)
-    for (const char* profiler : {"cupti", "ncu"})
-      if (comment.find(std::string("through ") + profiler) != std::string::npos) return profiler;
-  return {};
+/// Why nobody can have measured a kernel of that name; empty where it is attest's or a plug-in's.
+std::string unknown_kernel(std::string_view name) {
+  if (name == "unfused" || !plan_of_kernel(name).empty()) return {};
+  if (name.find('/') != std::string_view::npos || name.find(".so") != std::string_view::npos) return {};
+  std::string names = "sm80";
+  for (const NamedAblation& ablation : sm80_ablations) names += fmt::format(", {}", ablation.name);
+  return fmt::format("is none of {}, unfused, nor a plug-in's path", names);
+}
+
+/// Of a header's columns, whether one is a counter that attest reads.
+bool has_counter(const std::vector<std::string>& names) {
+  const std::vector<std::string> known = ncu_counters();
+  return std::any_of(names.begin() + words, names.end(), [&](const std::string& name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  });
+}
+
+/// A launch by what its line says, however it is written.
+std::string content(const MeasuredCall& call, const MeasuredLaunch& launch, std::size_t number) {
+  std::string text = fmt::format("{},{},{},{}", call.kernel, to_json(call.c).dump(), number, launch.function);
+  for (const auto& [name, value] : launch.counters) text += fmt::format(",{}={}", name, value);
+  return text;
 }
 
 /// How many launches make the call, of attest's own kernels; 0: as many as there are.
@@ -142,9 +159,10 @@ std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   MeasuredFile result;
   std::vector<std::string> names;
-  std::size_t last = 0;                              // line of a launch
-  std::vector<std::string> of_call;                  // its call's cells
-  std::map<std::string_view, std::size_t> launches;  // lines by what they say
+  std::size_t last = 0;                         // line of a launch
+  std::vector<std::string> of_call;             // its call's cells
+  std::map<std::string, std::size_t> launches;  // lines by what they say
+  MeasuredClaims claims;
   const auto refuse_unfinished = [&] {
     if (result.calls.empty()) return;
     const MeasuredCall& call = result.calls.back();
@@ -161,6 +179,9 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       refuse(line.substr(0, 40), "has no newline behind it; the file is cut off");
     if (line.starts_with('#')) {
       if (!is_printable(line)) throw InvalidInput(file, fmt::format("line {}: a comment", at), must_be_printable);
+      if (const MeasuredClaim* claim = claims.gainsaid(line, at))
+        refuse(claim->words, fmt::format("contradicts '{}' of line {}; keep one of them", claim->gainsaid_by,
+                                         claims.line_of(claim->gainsaid_by)));
       return void(result.comments.emplace_back(line.substr(line.starts_with("# ") ? 2 : 1)));
     }
     if (line.empty()) return;
@@ -173,6 +194,8 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
         if (!is_printable(*name)) throw InvalidInput(file, fmt::format("line {}: a column", at), must_be_printable);
         if (std::find(cells.begin(), name, *name) != name) refuse(*name, "is a column already");
       }
+      if (!has_counter(cells))
+        refuse(cells[words], "is no counter that attest reads, nor is another column, as dram__bytes_read.sum is");
       names = cells;
       return;
     }
@@ -181,13 +204,14 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       if (!is_printable(cells[word]))
         throw InvalidInput(file, fmt::format("line {}: {}", at, names[word]), must_be_printable);
     if (cells[0] == "all" || cells[0].empty()) refuse(cells[0], "stands for all mechanisms together, and for none");
+    if (const std::string why = unknown_kernel(cells[1]); !why.empty()) refuse(cells[1], why);
     const auto launch = number(cells[3]);
     if (!launch) refuse(cells[3], "is no number of a launch");
     if (*launch == 0) {
       refuse_unfinished();
       MeasuredCall& call = result.calls.emplace_back();
       result.lines.push_back(at);
-      call.mechanism = cells[0], call.kernel = cells[1], call.via = via_of(result.comments);
+      call.mechanism = cells[0], call.kernel = cells[1], call.via = claims.via();
       try {
         call.c = case_from_json_text(cells[2]);
       } catch (const InvalidInput& error) {
@@ -215,14 +239,13 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     }
     // with their cycles two launches are never counted alike to the last digit
     const bool timed = read.counters.contains(std::string(cycles));
-    if (const auto [before, is_new] = launches.emplace(line, at); timed && !is_new)
+    const std::string said = content(result.calls.back(), read, result.calls.back().launches.size() - 1);
+    if (const auto [before, is_new] = launches.emplace(said, at); timed && !is_new)
       refuse(fmt::format("{}, {}, launch {}", cells[0], cells[1], cells[3]),
              fmt::format("is line {} once more, {} and all; remove one of them", before->second, cycles));
   });
   refuse_unfinished();
-  for (const std::string& comment : result.comments)
-    for (const bool warm : {false, true})
-      if (!result.warm && comment.find(warm ? "warm caches" : "cold caches") != std::string::npos) result.warm = warm;
+  result.warm = claims.warm();
   return result;
 }
 

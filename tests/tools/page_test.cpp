@@ -118,9 +118,9 @@ TEST_F(Page, DrawsCountersOfOneCall) {
     folder.write(kernel + ".csv", text);
     make("measure", kernel + ".html", {"--panel", "--from", kernel + ".csv"});
   };
-  for (const char* kernel : {"sm80", "unfused", "theirs"}) page_of(kernel);
+  for (const char* kernel : {"sm80", "unfused", "theirs.so"}) page_of(kernel);
   int pages = 0;
-  for (const json& page : seen(folder, {"sm80.html", "unfused.html", "theirs.html"})) {
+  for (const json& page : seen(folder, {"sm80.html", "unfused.html", "theirs.so.html"})) {
     SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), pages));
     expect_whole(page);
     const json& sections = page["sections"];

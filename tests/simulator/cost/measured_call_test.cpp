@@ -70,8 +70,54 @@ TEST(MeasuredCall, WhetherCachesWereColdStandsInAComment) {
   };
   EXPECT_EQ(warm({"H200; 2026-11-22; through cupti, cold caches", "how"}), false);
   EXPECT_EQ(warm({"how", "H200; through ncu, warm caches"}), true);
-  EXPECT_EQ(warm({"warm caches", "cold caches"}), true) << "the first says it";
   EXPECT_EQ(warm({"H200, in a warm room"}), std::nullopt);
+}
+
+TEST(MeasuredCall, CommentsThatContradictEachOtherAreRefused) {
+  const auto said = [](const std::vector<std::string>& comments) {
+    return message_of(to_csv({two_launches()}, comments));
+  };
+  EXPECT_EQ(said({"H200, warm caches", "how", "cold caches"}),
+            "panel.csv: line 3: 'cold caches' contradicts 'warm caches' of line 1; keep one of them");
+  EXPECT_EQ(said({"warm caches, cold caches"}),
+            "panel.csv: line 1: 'warm caches' contradicts 'cold caches' of line 1; keep one of them");
+  EXPECT_EQ(said({"through cupti", "through ncu"}),
+            "panel.csv: line 2: 'through ncu' contradicts 'through cupti' of line 1; keep one of them");
+  EXPECT_EQ(said({"through ncu, cold caches", "cold caches", "ncu"}), "");
+}
+
+TEST(MeasuredCall, AKernelThatIsNobodysIsRefused) {
+  const auto said = [](const std::string& kernel) {
+    return message_of("mechanism,kernel,case,launch,function,dram__bytes_read.sum\nm," + kernel + ",{},0,f,1\n");
+  };
+  for (const std::string kernel : {"", "sm8O", "cpu", "sm80-nothing"})
+    EXPECT_EQ(said(kernel), "panel.csv: line 2: '" + kernel +
+                                "' is none of sm80, sm80-no-swizzle, sm80-sync-copies, sm80-no-skip, sm80-spill, "
+                                "unfused, nor a plug-in's path");
+  for (const char* kernel : {"sm80", "sm80-no-skip", "./mine.so", "mine.so:fast", "build/mine"})
+    EXPECT_EQ(said(kernel), "") << kernel;
+}
+
+TEST(MeasuredCall, AFileWithoutACounterThatIsReadIsRefused) {
+  const std::string row = "\nm,sm80,{},0,f,1", words = "mechanism,kernel,case,launch,function";
+  EXPECT_EQ(message_of(words + ",a.sum" + row + "\n"),
+            "panel.csv: line 1: 'a.sum' is no counter that attest reads, nor is another column, as "
+            "dram__bytes_read.sum is");
+  EXPECT_EQ(message_of(words + ",a.sum,launch__grid_size" + row + ",1\n"), "");
+}
+
+// However its case and its numbers are written.
+TEST(MeasuredCall, ALaunchThatIsThereTwiceIsRefused) {
+  const std::string head = "mechanism,kernel,case,launch,function,sm__cycles_elapsed.max\n",
+                    line = "m,sm80,{},0,f,70\n";
+  const std::string why =
+      "panel.csv: line 3: 'm, sm80, launch 0' is line 2 once more, sm__cycles_elapsed.max and all; "
+      "remove one of them";
+  for (const char* again :
+       {"m,sm80,{},0,f,70\n", "m,sm80,{},0,f,70.0\n", "m,sm80,{ },0,f,7e1\n", "m,sm80,\"{\"\"nheads\"\":1}\",0,f,70\n"})
+    EXPECT_EQ(message_of(head + line + again), why) << again;
+  for (const char* other : {"m,sm80,{},0,f,71\n", "m,sm80-spill,{},0,f,70\n", "m,sm80,\"{\"\"nheads\"\":2}\",0,f,70\n"})
+    EXPECT_EQ(message_of(head + line + other), "") << other;
 }
 
 TEST(MeasuredCall, AProfilersDirtyLinesAreAsManyAsMeasured) {
@@ -107,7 +153,7 @@ TEST(MeasuredCall, SumsAreOverAllLaunchesOrThereIsNone) {
 }
 
 TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
-  const std::string head = "mechanism,kernel,case,launch,function,a__b.sum\n";
+  const std::string head = "mechanism,kernel,case,launch,function,dram__bytes_read.sum\n";
   const std::string row = R"(m,sm80,"{""schema"": ""attest/case/1""}",0,f,1)";
   EXPECT_EQ(message_of(head + row + "\n"), "");
   EXPECT_EQ(message_of("hello\n"),
@@ -115,8 +161,9 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   EXPECT_EQ(message_of("# c\n" + head + "a,b\n"), "panel.csv: line 3: '2 cells' of 6");
   for (const std::string& counter : std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551615",
                                                              "18000000000000002048", "1e-300"}) {
-    EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
-              "panel.csv: line 2: '" + counter + "' is neither 0 nor a number from 1e-9 to 1.8e+19, of a__b.sum");
+    EXPECT_EQ(
+        message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
+        "panel.csv: line 2: '" + counter + "' is neither 0 nor a number from 1e-9 to 1.8e+19, of dram__bytes_read.sum");
   }
   for (const char* counter : {"0", "0.5", "1e-9", "18000000000000000000"})
     EXPECT_EQ(message_of(head + row.substr(0, row.size() - 1) + counter + "\n"), "");
@@ -133,8 +180,8 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
       << "it goes in steps of 32 ns";
   EXPECT_EQ(message_of("mechanism,kernel,case,launch,function\n"),
             "panel.csv: line 1: 'mechanism,kernel,case,launch,function' is a header without a counter's column");
-  EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",a__b.sum\n"),
-            "panel.csv: line 1: 'a__b.sum' is a column already");
+  EXPECT_EQ(message_of(head.substr(0, head.size() - 1) + ",dram__bytes_read.sum\n"),
+            "panel.csv: line 1: 'dram__bytes_read.sum' is a column already");
   EXPECT_EQ(message_of(head + "all,sm80,{},0,f,1\n"),
             "panel.csv: line 2: 'all' stands for all mechanisms together, and for none");
   EXPECT_EQ(message_of(head + ",sm80,{},0,f,1\n"),

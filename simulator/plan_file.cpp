@@ -86,6 +86,18 @@ KernelPlan with_fields(const JsonReader& reader, const Json& object, const Kerne
   return plan;
 }
 
+/// Refuses registers that no compiler gives a thread, or that the device does not have for it.
+void check_registers(const JsonReader& reader, const KernelPlan& plan, const DeviceSpec& device) {
+  constexpr int fewest = 16;  // a device's registers_per_thread_max has as many
+  const std::string known = fmt::format("{}", plan.known_registers);
+  if (plan.known_registers != 0 && plan.known_registers < fewest)
+    reader.refuse("known_registers", known, fmt::format("is neither 0, which estimates them, nor at least {}", fewest));
+  if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
+    reader.refuse(
+        "known_registers", known,
+        fmt::format("is more than registers_per_thread_max = {} of {}", device.registers_per_thread_max, device.name));
+}
+
 /// Refuses what no kernel of that device, for those tensors, can be.
 void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, const DeviceSpec& device) {
   if (const auto fault = plan_fault(plan, c, device)) {
@@ -106,10 +118,7 @@ void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, cons
   if (plan.spill_words_entering > plan.spill_words_per_cta)
     reader.refuse("spill_words_entering", fmt::format("{}", plan.spill_words_entering),
                   fmt::format("is more than spill_words_per_cta = {}", plan.spill_words_per_cta));
-  if (device.kind == DeviceKind::gpu && plan.known_registers > device.registers_per_thread_max)
-    reader.refuse(
-        "known_registers", fmt::format("{}", plan.known_registers),
-        fmt::format("is more than registers_per_thread_max = {} of {}", device.registers_per_thread_max, device.name));
+  check_registers(reader, plan, device);
 }
 
 KernelPlan defaults(const Case& c) {
@@ -199,7 +208,12 @@ DescribedPlan plan_from_json_text(std::string_view text, std::string_view file, 
 }
 
 DescribedPlan load_plan(const std::string& name_or_path, const Case& c, const DeviceSpec& device) {
-  if (!is_path(name_or_path)) return {name_or_path, plan_named(name_or_path, c, device)};
+  if (!is_path(name_or_path)) {
+    DescribedPlan plan{name_or_path, plan_named(name_or_path, c, device)};
+    const std::string where = "plan " + name_or_path;
+    check_registers(JsonReader(where), plan.plan, device);
+    return plan;
+  }
   return plan_from_json_text(read_file("plan", name_or_path, largest_description_bytes), name_or_path, c, device);
 }
 

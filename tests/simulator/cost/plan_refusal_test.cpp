@@ -112,6 +112,8 @@ TEST(PlanRefusal, WhatFieldsForbidEachOtherIsRefusedByTheOneAtFault) {
        "needs producer_warps"},
       {{{"spill_words_entering", 4}}, "spill_words_entering", "4", "more than spill_words_per_cta = 0"},
       {{{"known_registers", 256}}, "known_registers", "256", "registers_per_thread_max = 255 of h200"},
+      {{{"known_registers", 1}}, "known_registers", "1", "neither 0, which estimates them, nor at least 16"},
+      {{{"known_registers", 15}}, "known_registers", "15", "nor at least 16"},
       {{{"tile_m", 256}, {"tile_n", 512}, {"num_warps", 8}, {"stages", 2}},
        "tile_m",
        "256",
@@ -166,6 +168,21 @@ TEST(PlanRefusal, WhatOneDeviceLacksIsRefusedThere) {
   EXPECT_EQ(refusal(plan_with({{"known_registers", 255}}).dump()).first, "");
   EXPECT_EQ(refusal(plan_with({{"known_registers", 256}}).dump()).first, "known_registers");
   EXPECT_EQ(refusal(plan_with({{"copy_bytes_v", 3}}).dump()).first, "copy_bytes_v");
+}
+
+TEST(PlanRefusal, ANamedPlanTakesNoMoreRegistersThanTheDeviceHas) {
+  DeviceSpec device = load_device("h200");
+  const int known = load_plan("fa3", d128(), device).plan.known_registers;
+  device.registers_per_thread_max = known;
+  EXPECT_NO_THROW((void)load_plan("fa3", d128(), device));
+  device.registers_per_thread_max = known - 1;
+  try {
+    (void)load_plan("fa3", d128(), device);
+    FAIL() << known;
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "known_registers: 168 is more than registers_per_thread_max = 167 of h200 (in plan fa3)");
+  }
 }
 
 TEST(PlanRefusal, CopiesWiderThanTheLayoutAllowsAreRefused) {

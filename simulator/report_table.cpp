@@ -94,7 +94,7 @@ std::string to_table(const SimulationReport& r) {
   t.row("DRAM written", bytes(r.dram_write_bytes), bytes(u.dram_write_bytes),
         fmt::format("{} more still in L2 at the end", bytes(r.walk.dirty_bytes_left)));
   t.row("DRAM in all", bytes(moved), bytes(u.dram_read_bytes + u.dram_write_bytes),
-        fmt::format("{} {} than unfused; compulsory {}", percent(std::abs(r.hbm_reduction_vs_unfused)),
+        fmt::format("{} {} than unfused, code aside; compulsory {}", percent(std::abs(r.hbm_reduction_vs_unfused)),
                     r.hbm_reduction_vs_unfused < 0 ? "more" : "less", bytes(r.compulsory_bytes)));
   t.row("L2 to SMs", bytes(r.l2_read_bytes), bytes(u.l2_read_bytes),
         fmt::format("{} asked for by the SMs", bytes(r.sm_read_bytes)));

@@ -25,7 +25,7 @@ constexpr IntegerFlag integer_flags[] = {
     {"--nheads", "Query heads (1)"},
     {"--nheads-k", "Key and value heads; divides nheads (nheads)"},
     {"--seqlen-q", "Queries a sequence (128)"},
-    {"--seqlen-k", "Keys a sequence (128)"},
+    {"--seqlen-k", "Keys a sequence (seqlen_q)"},
     {"--headdim", "Width of a query and key head, 1 to 256 (64)"},
     {"--headdim-v", "Width of a value and output head (headdim)"},
 };

@@ -71,6 +71,13 @@ RC_GTEST_PROP(CaseFlags, JsonReadsBack, ()) {
   RC_ASSERT(case_of({"--case", to_json(c).dump()}) == c);
 }
 
+// A default is another field where help says so.
+TEST(CaseFlags, KeysAreAsManyAsQueriesWhereNobodySays) {
+  EXPECT_EQ(case_of({"--seqlen-q", "300"}).problem.seqlen_k, 300);
+  const std::string help = run_attest({"predict", "--help"}, Folder()).out;
+  EXPECT_NE(help.find("Keys a sequence (seqlen_q)"), std::string::npos) << help;
+}
+
 TEST(CaseFlags, DefaultsAreThoseOfTheJson) {
   EXPECT_EQ(case_of({}), case_from_json_text("{}"));
   const Case c = case_of({"--nheads", "8", "--headdim", "96"});

@@ -17,6 +17,7 @@ void measure() {
   const std::vector<SmPlace> sms = locate_sms();
   std::printf("kind,who,sm,gpc,side,bytes_a_clock\n");
   for (const auto& [kind, name] : {std::pair{L2Request::local_store, "local_store"},
+                                   {L2Request::local_store_and_load, "local_store_and_load"},
                                    {L2Request::store, "store"},
                                    {L2Request::cp_async, "cp_async"}}) {
     const auto rows = [&](const char* who, auto chosen) {

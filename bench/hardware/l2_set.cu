@@ -3,7 +3,7 @@
 //
 //     l2_set > docs/results/h200-l2/one_set.csv
 //     l2_set victims > docs/results/h100/set_victims.csv
-//     l2_set members N > docs/results/h200-l2/set_members.csv    # which lines N sets have, 17 of each
+//     l2_set labels N > labels.csv    # which lines of 256 MiB fall into any of N sets
 //
 // Accesses are of whole lines, by a warp each: lanes that write parts of a sector would have DRAM read for the next
 // read of it.
@@ -205,13 +205,104 @@ void victims() {
   }
 }
 
-/// Lines of sets, by their numbers in a buffer of 256 MiB.
-void members(int sets) {
+constexpr int kReaders = 256;
+constexpr std::uint32_t kChunkLines = 8192;
+
+/// The SMs of one side read the lines first, first + 1, ..., or those of a list.
+__global__ void __launch_bounds__(kReaders, 1)
+    read_lines(const std::uint8_t* buffer, const int* rank_of_sm, int readers, const std::uint32_t* list,
+               std::uint32_t first, int count, unsigned* sink) {
+  const int rank = rank_of_sm[sm_id()];
+  if (rank < 0) return;
+  std::uint32_t sum = 0;
+  for (int i = rank * kReaders + static_cast<int>(threadIdx.x); i < count; i += readers * kReaders)
+    sum += read(buffer + kLineBytes * (list != nullptr ? list[i] : first + static_cast<std::uint32_t>(i)));
+  if (sum != 0) *sink = sum;
+}
+
+/// What each of a chunk's lines takes, in cycles; each SM of the side reads its part of them one by one.
+__global__ void __launch_bounds__(32, 1) time_lines(const std::uint8_t* buffer, const int* rank_of_sm, int readers,
+                                                    std::uint32_t first, std::uint16_t* cycles) {
+  const int rank = rank_of_sm[sm_id()];
+  if (rank < 0 || threadIdx.x != 0) return;
+  long long before = clock64();
+  for (std::uint32_t i = static_cast<std::uint32_t>(rank); i < kChunkLines; i += static_cast<unsigned>(readers)) {
+    if (read(buffer + kLineBytes * (first + i) + (before == kNever ? 4 : 0)) == kNever) __trap();
+    const long long now = clock64();
+    cycles[i] = static_cast<std::uint16_t>(min(now - before, 65535ll));
+    before = clock64();
+  }
+}
+
+/// Of numbers below `count`.
+int bits_of(int count) {
+  int bits = 1;
+  while (1 << bits < count) ++bits;
+  return bits;
+}
+
+/// Every set has a number: the lines of all sets, three times over, whose number has `bit` as `value` says.
+Lines drivers(const std::vector<Lines>& sets, int bit, int value) {
+  Lines lines;
+  for (int again = 0; again < 3; ++again)
+    for (std::size_t set = 0; set < sets.size(); ++set)
+      if (static_cast<int>(set >> bit & 1) == value) lines.insert(lines.end(), sets[set].begin(), sets[set].end());
+  return lines;
+}
+
+/// The set of which it is a line: in all rounds but those that drive that set out it is near. Negative where that is
+/// not clear of any bit.
+int decoded(const std::vector<std::vector<std::uint16_t>>& took, std::size_t line) {
+  constexpr int apart = 100;  // cycles
+  int set = 0;
+  for (std::size_t bit = 0; bit < took.size() / 2; ++bit) {
+    const int longer = took[2 * bit + 1][line] - took[2 * bit][line];
+    if (std::abs(longer) <= apart) return -1;
+    set |= (longer > 0 ? 1 : 0) << bit;
+  }
+  return set;
+}
+
+/// Which lines of the buffer fall into any of `count` sets, and whether their home is SM 0's partition, whose sets they
+/// are. A MiB at a time is read, then the lines of half of the sets, which drive out what of the MiB falls into them,
+/// then the MiB again by the clock.
+void labels(int count) {
   L2SetFinder finder(std::random_device{}());
-  std::printf("set,line\n");
-  for (int set = 0; set < sets; ++set) {
-    for (const std::uint32_t line : finder.find()) std::printf("%d,%u\n", set, line);
-    std::fflush(stdout);
+  std::vector<Lines> sets;
+  for (int set = 0; set < count; ++set) sets.push_back(finder.find());
+  std::vector<int> ranks;
+  int readers = 0;
+  for (const SmPlace& sm : finder.sms()) ranks.push_back(sm.side == finder.sms()[0].side ? readers++ : -1);
+  std::vector<Lines> rounds;
+  for (int round = 0; round < 2 * bits_of(count); ++round) rounds.push_back(drivers(sets, round / 2, round % 2));
+  std::vector<DeviceArray<std::uint32_t>> lists(rounds.begin(), rounds.end());
+  const DeviceArray<int> rank_of_sm(ranks);
+  const DeviceArray<unsigned> sink(1);
+  const DeviceArray<std::uint16_t> cycles(kChunkLines);
+  check(cudaFuncSetAttribute(read_lines, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+  check(cudaFuncSetAttribute(time_lines, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+  const auto ctas = static_cast<unsigned>(ranks.size());
+  const auto read_all = [&](const std::uint32_t* list, std::uint32_t first, std::size_t lines) {
+    read_lines<<<ctas, kReaders, kSmemOneCtaAnSm>>>(finder.buffer(), rank_of_sm.data(), readers, list, first,
+                                                    static_cast<int>(lines), sink.data());
+  };
+  constexpr std::int64_t bytes = std::int64_t{256} << 20;
+  const std::vector<std::uint8_t> homes = page_homes(finder.buffer(), bytes, finder.sms());
+  std::printf("line,set,home\n");
+  for (std::uint32_t first = 0; first < bytes / kLineBytes; first += kChunkLines) {
+    std::vector<std::vector<std::uint16_t>> took;
+    for (std::size_t round = 0; round < lists.size(); ++round) {
+      read_all(nullptr, first, kChunkLines);
+      read_all(lists[round].data(), 0, rounds[round].size());
+      time_lines<<<ctas, 32, kSmemOneCtaAnSm>>>(finder.buffer(), rank_of_sm.data(), readers, first, cycles.data());
+      check(cudaGetLastError());
+      took.push_back(cycles.download());
+    }
+    for (std::uint32_t i = 0; i < kChunkLines; ++i) {
+      const int set = decoded(took, i);
+      const bool home = homes[(first + i) / (kPageBytes / kLineBytes)] == finder.sms()[0].side;
+      if (set >= 0 && set < count) std::printf("%u,%d,%d\n", first + i, set, home ? 1 : 0);
+    }
   }
 }
 
@@ -221,8 +312,8 @@ void members(int sets) {
 int main(int argc, char** argv) try {
   if (argc > 1 && std::string_view(argv[1]) == "victims")
     attest::hardware::victims();
-  else if (argc > 2 && std::string_view(argv[1]) == "members")
-    attest::hardware::members(std::stoi(argv[2]));
+  else if (argc > 2 && std::string_view(argv[1]) == "labels")
+    attest::hardware::labels(std::stoi(argv[2]));
   else
     attest::hardware::measure();
   return 0;

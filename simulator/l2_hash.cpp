@@ -1,0 +1,93 @@
+#include "l2_hash.h"
+
+#include <bit>
+#include <initializer_list>
+#include <span>
+
+namespace attest {
+namespace {
+
+constexpr std::uint64_t bits(std::initializer_list<int> numbers) {
+  std::uint64_t mask = 0;
+  for (const int number : numbers) mask |= std::uint64_t{1} << number;
+  return mask;
+}
+
+// Exclusive ors of the bits of a line's number: three that are a unit's lowest, three that are a part's, three of a
+// slice, and the home. What bits from 23 on do is not known.
+constexpr std::size_t num_masks = 10;
+using Masks = std::array<std::uint64_t, num_masks>;
+constexpr Masks h100{0,
+                     0,
+                     0,
+                     bits({1, 5, 10, 12, 13, 14, 21}),
+                     bits({3, 6, 10, 11, 15, 16, 18, 19}),
+                     bits({4, 7, 10, 12, 13, 16, 17, 19, 20, 22}),
+                     bits({4, 5, 9, 12, 14, 17, 18}),
+                     bits({6, 7, 8, 11, 13, 14, 16, 17, 19, 21}),
+                     bits({7, 11, 12, 15, 16, 17, 20}),
+                     bits({5, 6, 9, 10, 12, 16, 17, 18, 19})};
+constexpr Masks h200{bits({1, 5, 9, 11, 13, 15, 17, 19}),
+                     bits({3, 6, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22}),
+                     bits({4, 7, 10, 11, 14, 18, 21}),
+                     bits({4, 6, 9, 12, 13, 14, 15, 16, 19, 22}),
+                     bits({7, 9, 10, 11, 12, 15, 18, 20}),
+                     bits({3, 6, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21}),
+                     0,
+                     0,
+                     0,
+                     bits({5, 6, 8, 10, 12, 14, 15, 17, 19, 20, 21, 22})};
+
+// By the bits of a segment's number: what changes the six bits of a set, and the two lowest of the number before it is
+// taken modulo 5. The same on both GPUs. What its bits from 11 on do is not known.
+constexpr std::array<std::uint64_t, 8> of_segment{
+    bits({4, 5, 7, 8, 9}),        bits({3, 5, 8, 9}),    bits({2, 3, 9}),
+    bits({2, 5, 7, 8, 9}),        bits({3, 6, 7, 8, 9}), bits({2, 4, 5, 7, 8, 9}),
+    bits({2, 3, 4, 5, 6, 8, 10}), bits({5, 8, 9})};
+constexpr std::array<int, 3> of_set{9, 2, 0};  // bits of a line's number that a set has as they are
+
+std::uint32_t parities(std::uint64_t x, std::span<const std::uint64_t> masks) {
+  std::uint32_t all = 0;
+  for (std::size_t i = 0; i < masks.size(); ++i)
+    all |= static_cast<std::uint32_t>(std::popcount(x & masks[i]) & 1) << i;
+  return all;
+}
+
+std::uint32_t key(std::uint64_t segment) {
+  const std::uint32_t changes = parities(segment, of_segment);
+  const auto group = static_cast<std::uint32_t>((segment ^ changes >> 6) % L2Hash::groups);
+  return group * L2Hash::sets_a_group + (changes & (L2Hash::sets_a_group - 1));
+}
+
+constexpr std::int64_t h100_slices = 40, h200_slices = 48;
+
+}  // namespace
+
+bool L2Hash::known(const DeviceSpec& device) {
+  const std::int64_t slices = device.l2_slices_per_partition;
+  return device.l2_partitions == 2 && device.l2_bytes == 2 * slices * sets_a_slice * device.l2_ways * line_bytes &&
+         (slices == h100_slices || slices == h200_slices);
+}
+
+L2Hash::L2Hash(const DeviceSpec& device)
+    : parts_(device.l2_slices_per_partition == h100_slices ? 5 : 47),
+      unit_bits_(device.l2_slices_per_partition == h100_slices ? 0 : 3),
+      units_((1u << unit_bits_) - 1),
+      slice_bits_(3 - unit_bits_),
+      masks_((device.l2_slices_per_partition == h100_slices ? h100 : h200).data()) {
+  for (std::uint32_t i = 0; i < 8 * parts_; ++i)
+    parts_of_segment_[i] = {static_cast<std::uint8_t>(i % parts_), static_cast<std::uint8_t>(i / parts_)};
+  for (std::uint32_t line = 0; line < block_lines; ++line) {
+    of_low_[line] = parities(line, {masks_, num_masks});
+    for (std::size_t i = 0; i < of_set.size(); ++i) of_low_[line] |= (line >> of_set[i] & 1) << (num_masks + i);
+  }
+}
+
+L2Hash::Block L2Hash::block(std::uint64_t number) const {
+  const std::uint64_t unit = number << unit_bits_, segment = unit / parts_;
+  return {parities(number * block_lines, {masks_, num_masks}),
+          static_cast<std::uint32_t>(unit % parts_),
+          {key(segment), key(segment + 1)}};
+}
+
+}  // namespace attest

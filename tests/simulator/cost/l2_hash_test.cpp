@@ -1,0 +1,108 @@
+// L2's hash beside lines of which an H100 and an H200 say which sets they fall into (`l2_set labels`,
+// docs/results/h200-l2.md).
+#include "l2_hash.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "attest/simulator/device.h"
+#include "measured_rows.h"
+
+namespace attest {
+namespace {
+
+constexpr std::uint64_t first_line = (std::uint64_t{528} << 20) / L2Hash::line_bytes;  // of the buffer
+
+struct Case {
+  const char *device, *file;
+  std::size_t sets;
+};
+
+class Hash : public ::testing::TestWithParam<Case> {};
+
+using Place = std::tuple<std::uint32_t, std::uint32_t>;
+
+/// Of a line as the partition keeps it whose sets were read.
+Place place_of(const L2Hash& hash, std::uint64_t line, bool home) {
+  const auto [slice, index, of] =
+      hash.place(hash.block(line / L2Hash::block_lines), static_cast<std::uint32_t>(line % L2Hash::block_lines));
+  return {slice ^ (!home && slice < hash.paired_slices() ? 1u : 0u), index};
+}
+
+TEST_P(Hash, LinesThatShareASetDoInTheModelAndNoOthers) {
+  const L2Hash hash(load_device(GetParam().device));
+  std::map<std::string, std::map<Place, int>> of_set;
+  for (const MeasuredRow& row : measured_rows(GetParam().file))
+    ++of_set[row.at("set")][place_of(hash, first_line + std::stoul(row.at("line")), row.at("home") == "1")];
+  std::set<Place> taken;
+  int lines = 0, right = 0;
+  for (const auto& [set, places] : of_set) {
+    const auto most = std::max_element(places.begin(), places.end(),
+                                       [](const auto& one, const auto& other) { return one.second < other.second; });
+    EXPECT_TRUE(taken.insert(most->first).second) << "set " << set << " and another one have the same place";
+    for (const auto& [place, n] : places) lines += n, right += place == most->first ? n : 0;
+  }
+  std::printf("%s: %d of %d lines of %zu sets\n", GetParam().device, right, lines, of_set.size());
+  EXPECT_EQ(of_set.size(), GetParam().sets);
+  EXPECT_GT(right, 0.98 * lines);  // what else comes and goes drives out a line of a hundred
+}
+
+TEST_P(Hash, HomesAreThoseOfTheSidesThatAreNear) {
+  const L2Hash hash(load_device(GetParam().device));
+  std::set<std::pair<int, std::string>> both;
+  for (const MeasuredRow& row : measured_rows(GetParam().file)) {
+    const std::uint64_t line = first_line + std::stoul(row.at("line"));
+    both.emplace(
+        hash.place(hash.block(line / L2Hash::block_lines), static_cast<std::uint32_t>(line % L2Hash::block_lines)).home,
+        row.at("home"));
+  }
+  EXPECT_EQ(both.size(), 2u);  // either, always the same way round
+}
+
+// As many blocks as make whole segments: each set of a group has as many lines of either home as segments are the
+// group's.
+TEST_P(Hash, ASegmentFillsTheSetsOfItsGroupEvenly) {
+  const L2Hash hash(load_device(GetParam().device));
+  constexpr std::uint64_t blocks = 5 * 47;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, int>, int> lines;
+  for (std::uint64_t block = blocks; block < 2 * blocks; ++block)
+    for (std::uint32_t low = 0; low < L2Hash::block_lines; ++low) {
+      const auto [slice, index, home] = hash.place(hash.block(block), low);
+      EXPECT_LT(slice, hash.slices());
+      ++lines[{slice, index, home}];
+    }
+  std::map<std::uint32_t, std::set<int>> of_group;
+  for (const auto& [place, n] : lines) of_group[std::get<1>(place) / L2Hash::sets_a_group].insert(n);
+  EXPECT_EQ(lines.size(), std::size_t{2} * hash.slices() * L2Hash::sets_a_slice);
+  EXPECT_EQ(of_group.size(), L2Hash::groups);
+  std::uint64_t segments = 0;
+  for (const auto& [group, numbers] : of_group) {
+    EXPECT_EQ(numbers.size(), 1u) << "group " << group;
+    segments += static_cast<std::uint64_t>(*numbers.begin());
+  }
+  EXPECT_EQ(segments * 2 * L2Hash::sets_a_group * hash.slices(), blocks * L2Hash::block_lines);
+}
+
+INSTANTIATE_TEST_SUITE_P(L2Hash, Hash,
+                         ::testing::Values(Case{"h200", ATTEST_H200_L2 "/set_labels.csv", 131},
+                                           Case{"h100", ATTEST_H100 "/set_labels.csv", 139}),
+                         [](const auto& of) { return std::string(of.param.device); });
+
+TEST(L2Hash, IsKnownOfTwoGpus) {
+  for (const char* name : {"a100", "b200", "h100", "h200", "rtx4090", "orin-agx", "mtt-s4000"})
+    EXPECT_EQ(L2Hash::known(load_device(name)), name[0] == 'h') << name;
+  DeviceSpec smaller = load_device("h200");
+  smaller.l2_bytes /= 2;
+  EXPECT_FALSE(L2Hash::known(smaller));
+}
+
+}  // namespace
+}  // namespace attest

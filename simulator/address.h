@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "attest/problem/splitmix64.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/l2_cache.h"
+#include "l2_hash.h"
 
 namespace attest {
 
@@ -50,6 +52,9 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 
 /// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact.
 ///
+/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, of memory from 68 MiB on, where a process's
+/// first allocation lies. Other GPUs have one that conflicts as often as was measured before it was known.
+///
 /// Measured on an H200 (docs/results/h200-l2.md), the share of cyclic reads that misses: a contiguous range conflicts
 /// only when the cache is full (0 at 28 MiB of 30, .70 at 32); scattered pages of 4 KiB as under a random hash (.23 at
 /// 24 MiB); chunks of 32 to 512 KiB more (.28 to .36); the first 6 of each 8 MiB, four times, in between (.10), and so
@@ -70,7 +75,8 @@ class LineSampler {
 
   LineSampler(const DeviceSpec& device, int sampling)
       : partitions_(static_cast<int>(device.l2_partitions)),
-        slices_(static_cast<std::uint32_t>(device.l2_slices_per_partition)),
+        hash_(L2Hash::known(device) ? std::optional<L2Hash>(device) : std::nullopt),
+        slices_(hash_ ? hash_->slices() : static_cast<std::uint32_t>(device.l2_slices_per_partition)),
         indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
         blocks_(std::min(64U, indices_ & (~indices_ + 1))),
         block_bits_(static_cast<std::uint32_t>(std::countr_zero(blocks_))),
@@ -81,16 +87,21 @@ class LineSampler {
     for (std::size_t block = 0; block < blocks_; ++block)
       turn_of_block_[block] = static_cast<std::uint32_t>(mix(block) % period_);
     const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
-    for (std::size_t set = 0; set < sampled_.size(); ++set) {
-      if (mix(set) > keep_below) continue;
-      sampled_[set] = sets_++;
-      kept_[set % indices_] |= std::uint64_t{1} << set / indices_;
-    }
+    const std::uint32_t paired = hash_ ? hash_->paired_slices() : 0;
+    for (std::uint32_t slice = 0; slice < slices_; slice += slice < paired ? 2 : 1)
+      for (std::uint32_t index = 0; index < indices_; ++index) {
+        if (mix(std::size_t{slice} * indices_ + index) > keep_below) continue;
+        for (std::uint32_t kept = slice; kept < slice + (slice < paired ? 2 : 1); ++kept) {
+          sampled_[std::size_t{kept} * indices_ + index] = sets_++;
+          kept_[index] |= std::uint64_t{1} << kept;
+        }
+      }
     share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
   }
 
-  /// Of a partition.
+  /// Of a partition, into which lines fall.
   static int all_sets(const DeviceSpec& device) {
+    if (L2Hash::known(device)) return static_cast<int>(L2Hash(device).slices() * L2Hash::sets_a_slice);
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
   int sets() const { return sets_; }       // that are followed
@@ -100,25 +111,43 @@ class LineSampler {
   template <class F>
   void for_lines(std::int64_t first, std::int64_t last, F&& f) const {
     const std::int64_t end_line = (last + line_bytes - 1) / line_bytes;
-    for (std::int64_t line = first / line_bytes; line < end_line;) {
+    const auto follow = [&](std::int64_t line, std::int32_t set, std::uint8_t home, bool paired) {
+      const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
+      const auto from = begin % line_bytes / sector_bytes, to = (end - 1) % line_bytes / sector_bytes;
+      f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
+                   home, static_cast<std::uint8_t>((2U << to) - (1U << from)), 0, 0, paired,
+                   static_cast<std::uint8_t>(begin % sector_bytes / 2),
+                   static_cast<std::uint8_t>((-end & (sector_bytes - 1)) / 2)});
+    };
+    for (std::int64_t line = first / line_bytes; hash_ && line < end_line; ++line) {
+      const L2Hash::Place place = placed(line);
+      if (const std::int32_t set = sampled_[std::size_t{place.slice} * indices_ + place.index]; set >= 0)
+        follow(line, set, place.home, place.slice < hash_->paired_slices());
+    }
+    for (std::int64_t line = first / line_bytes; !hash_ && line < end_line;) {
       const Region& region = region_of(line / region_lines);
       const std::int64_t stop = std::min(end_line, (line / region_lines + 1) * region_lines);
       for (; line < stop; ++line) {
         const std::uint32_t slice = slice_of(region, line);
         if ((kept_[region.index] >> slice & 1) == 0) continue;
-        const std::int32_t set = sampled_[std::size_t{slice} * indices_ + region.index];
-        const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
-        const auto from = begin % line_bytes / sector_bytes, to = (end - 1) % line_bytes / sector_bytes;
-        f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
-                     home(line), static_cast<std::uint8_t>((2U << to) - (1U << from)), 0, 0,
-                     static_cast<std::uint8_t>(begin % sector_bytes / 2),
-                     static_cast<std::uint8_t>((-end & (sector_bytes - 1)) / 2)});
+        follow(line, sampled_[std::size_t{slice} * indices_ + region.index], home(line), false);
       }
     }
   }
 
  private:
   static constexpr std::uint32_t block_regions = 8;
+
+  /// By the hash. Rows that follow each other often lie in one block: the last one is kept.
+  L2Hash::Place placed(std::int64_t line) const {
+    const std::uint64_t at = static_cast<std::uint64_t>(line) + first_line;
+    if (at / L2Hash::block_lines != hash_block_at_) {
+      hash_block_at_ = at / L2Hash::block_lines;
+      hash_block_ = hash_->block(hash_block_at_);
+    }
+    return hash_->place(hash_block_, static_cast<std::uint32_t>(at % L2Hash::block_lines));
+  }
+  static constexpr std::uint64_t first_line = (std::uint64_t{68} << 20) / line_bytes;
 
   /// What the lines of a region have in common.
   struct Region {
@@ -172,14 +201,17 @@ class LineSampler {
   }
 
   int partitions_;
+  std::optional<L2Hash> hash_;
   std::uint32_t slices_, indices_;
   std::uint32_t blocks_, block_bits_;  // of a range: as many as divide the indices, a power of two
   std::uint32_t period_;               // of slices that get two lines: turns by it leave them where they are
   std::array<std::uint32_t, 64> turn_of_block_{};
   Places places_;
-  std::vector<std::int32_t> sampled_;  // number of a set among those that are kept, or -1
-  std::vector<std::uint64_t> kept_;    // by set in a slice: a bit a slice in which it is kept
-  mutable Region region_{};            // number region_at_
+  std::vector<std::int32_t> sampled_;   // number of a set among those that are kept, or -1
+  std::vector<std::uint64_t> kept_;     // by set in a slice: a bit a slice in which it is kept
+  mutable L2Hash::Block hash_block_{};  // number hash_block_at_
+  mutable std::uint64_t hash_block_at_ = ~std::uint64_t{0};
+  mutable Region region_{};  // number region_at_
   mutable std::int64_t region_at_ = -1;
   int sets_ = 0;
   double share_ = 1;

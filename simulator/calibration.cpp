@@ -145,7 +145,8 @@ DeviceSpec calibrated_device(std::string_view name, std::string_view description
       device.gpc_sides[gpc] = device.l2_partitions == 2 ? static_cast<double>(gpc % 2) : 0;
     sides = {sides.field, fmt::format("made to fit l2_partitions = {}: {}", device.l2_partitions, sides.text), true};
   }
-  while (LineSampler::all_sets(device) % device.l2_slices_per_partition != 0) --device.l2_slices_per_partition;
+  while (!L2Hash::known(device) && LineSampler::all_sets(device) % device.l2_slices_per_partition != 0)
+    --device.l2_slices_per_partition;
   return device_from_json_text(to_json(device).dump(), std::string(name) + ".json");
 }
 

@@ -146,7 +146,7 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
   if (way >= 0) lacking.sectors = fetched.sectors & ~sectors(near_set, way, present) & 15;
   if (partitions_ > 1 && side != line.home) {
     crossed_sectors_ += lacking.count();
-    std::uint32_t* const home_set = set(line.home, line.set);
+    std::uint32_t* const home_set = set(line.home, line);
     if (const int at_home = find(home_set, line.tag); at_home >= 0) {
       touch(home_set, at_home);
       mark(home_set, at_home, evict_first);
@@ -174,7 +174,7 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
 L2Cache::Outcome L2Cache::prefetch(const CachedLine& line, int side) {
   const bool far = partitions_ > 1 && side != line.home;
   if (far) {
-    std::uint32_t* const near_set = set(side, line.set);
+    std::uint32_t* const near_set = set(side, line);
     const int copy = find(near_set, line.tag);
     if (copy >= 0 && (line.sectors & ~sectors(near_set, copy, present)) == 0) return Outcome::near_hit;
     crossed_sectors_ += brought(line).count();
@@ -200,13 +200,13 @@ void L2Cache::write(const CachedLine& line, int side, std::uint32_t written_piec
     mark(set, way, false);
     return way;
   };
-  std::uint32_t* const home_set = set(line.home, line.set);
+  std::uint32_t* const home_set = set(line.home, line);
   const int at_home = find_or_insert(home_set);
   write_to(home_set, at_home);
   make_dirty(home_set, at_home, line.sectors);
   complete_another(home_set, at_home);
   if (partitions_ == 1) return;
-  std::uint32_t* const other_set = set(1 - line.home, line.set);
+  std::uint32_t* const other_set = set(1 - line.home, line);
   if (side != line.home) {
     crossed_sectors_ += line.count();
     write_to(other_set, find_or_insert(other_set));

@@ -72,27 +72,27 @@ struct Curve {
 };
 
 // docs/results/h200-l2.md: cyclic_read, chunk_read and strided_read. Tolerances are what is reached, not what is
-// wanted. Of 128 and 512 KiB one choice of 40 to 240 chunks was measured, and sets that chunks of one choice share are
-// many. Once ranges fill the cache they conflict too early: the hardware's hash fills sets within a line of each other,
-// this one only those of whole ranges of 4 MiB, and in a part of one as a coin would.
+// wanted. Of chunks of 32 to 512 KiB one choice of 40 to 960 was measured, and sets that chunks of one choice share are
+// many: of eight choices in the model 24 MiB of 32 KiB miss .31 to .38. The hash is the GPU's own; where in memory the
+// buffer began is chosen so that whole ranges and first parts miss as they do.
 const Curve curves[] = {
     {"contiguous, fits", contiguous, 0, 0.01, {{16, 0}, {20, 0}, {24, 0}, {26, 0}, {28, .002}}},
-    {"contiguous, full", contiguous, 0, 0.15, {{30, .298}, {32, .695}, {34, .982}}},
+    {"contiguous, full", contiguous, 0, 0.04, {{30, .298}, {32, .695}, {34, .982}}},
     {"4 KiB scattered", scattered, 4 << 10, 0.04, {{16, .016}, {20, .081}, {24, .230}, {28, .454}, {32, .654}}},
     {"16 KiB scattered", scattered, 16 << 10, 0.04, {{16, .031}, {20, .118}, {24, .290}, {28, .480}, {32, .653}}},
-    {"32 KiB scattered", scattered, 32 << 10, 0.05, {{22, .204}, {24, .279}, {26, .375}, {28, .468}, {30, .556}}},
+    {"32 KiB scattered", scattered, 32 << 10, 0.07, {{22, .204}, {24, .279}, {26, .375}, {28, .468}, {30, .556}}},
     {"128 KiB scattered", scattered, 128 << 10, 0.1, {{22, .207}, {24, .358}, {26, .400}, {28, .504}, {30, .590}}},
     {"512 KiB scattered", scattered, 512 << 10, 0.1, {{22, .251}, {24, .314}, {26, .375}, {28, .436}, {30, .513}}},
     {"first of 8 MiB", first_parts, 8 * mib, 0.04, {{24, .104}, {26, .172}}},
     {"first of 4 MiB", first_parts, 4 * mib, 0.04, {{24, .117}, {26, .193}}},
-    {"first of 8 MiB, full", first_parts, 8 * mib, 0.12, {{28, .244}}},
-    {"first of 4 MiB, full", first_parts, 4 * mib, 0.18, {{28, .199}}},
+    {"first of 8 MiB, full", first_parts, 8 * mib, 0.04, {{28, .244}}},
+    {"first of 4 MiB, full", first_parts, 4 * mib, 0.06, {{28, .199}}},
     {"256 bytes of 1 KiB", strided, 1 << 10, 0.07, {{20, .030}, {24, .119}, {28, .367}}},
     {"256 bytes of 4 KiB", strided, 4 << 10, 0.07, {{20, .045}, {24, .179}, {28, .410}}},
 };
 
 TEST(TileWalk, TheHashOfSetsConflictsAsMeasured) {
-  const LineSampler sampler(load_device("h200"), 4);
+  const LineSampler sampler(load_device("h200"), 1);
   std::printf("missed again, predicted (measured), at MiB\n");
   double sum = 0;
   int points = 0;
@@ -114,7 +114,7 @@ TEST(TileWalk, TheHashOfSetsConflictsAsMeasured) {
     std::printf("   mean error %.3f\n", error);
   }
   std::printf("mean error %.3f\n", sum / points);
-  EXPECT_LT(sum / points, 0.04);
+  EXPECT_LT(sum / points, 0.025);
 }
 
 TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {

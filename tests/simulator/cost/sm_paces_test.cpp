@@ -222,16 +222,16 @@ void expect_waves(const char* device, const char* path, const std::map<std::int6
 // SMs that go at paces of their own come to a head's keys ever later, until L2 has let go of them. With equal paces the
 // last of these is 0.68.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
-  constexpr Range near{0.96, 1.07};
+  constexpr Range near{0.95, 1.08};
   expect_waves("h100", ATTEST_H100 "/spill_waves.csv", {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}},
                {0.93, 1});
 }
 // The shares are another H200's. With those of an H100, and frames where they were taken to lie before a census of an
 // H200, the last of these was 0.84.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
-  constexpr Range near{0.89, 1};
+  constexpr Range near{0.86, 1};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
-               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.89, 1.02});
+               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.89, 1.04});
 }
 
 // Calls of a few waves, of which the file has no times. `panel_20261127.csv`, of the same day, has forced spill
@@ -248,8 +248,8 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
   };
   std::vector<Off> figures = {{"cycles", 3.9, 11.8},
                               {"l2_read_bytes", 1.9, 8.7},
-                              {"dram_read_bytes", 8.7, 25.9},
-                              {"dram_write_bytes", 11.5, 66}};
+                              {"dram_read_bytes", 10.6, 34},
+                              {"dram_write_bytes", 15.8, 94}};
   int calls = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/spill_tails.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };

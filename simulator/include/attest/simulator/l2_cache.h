@@ -27,6 +27,8 @@ struct CachedLine {
   std::uint8_t sectors : 4;     // a bit for each 32-byte sector of it that the access wants, the first lowest
   std::uint8_t whole : 1 = 0;   // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
   std::uint8_t beside : 1 = 0;  // of a row's copy, what is asked for and not wanted
+  std::uint8_t paired : 1 =
+      0;  // the other partition keeps its copy in the set that differs from `set` in the lowest bit
   // Of its first sector so much is not in the access, and of its last one, in units of 2 bytes.
   std::uint8_t before : 4 = 0, behind : 4 = 0;
   int count() const { return std::popcount(sectors); }
@@ -48,7 +50,7 @@ class L2Cache {
   /// (ld.lu, LDL.LU), is among the first to go; where none is, one that comes takes the oldest line's place as any
   /// other does, dirty or not.
   Outcome read(const CachedLine& line, int side, bool evict_first = false) {
-    std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line.set);
+    std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line);
     const int way = find(near_set, line.tag);
     if (way < 0) return read_beyond(near_set, way, line, side, evict_first);
     touch(near_set, way);
@@ -98,9 +100,9 @@ class L2Cache {
   enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
-  std::uint32_t* set(int partition, int index) {
-    return &words_[(static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) +
-                    static_cast<std::size_t>(index)) *
+  std::uint32_t* set(int partition, const CachedLine& line) {
+    const std::size_t index = line.set ^ (partition != line.home ? line.paired : 0u);
+    return &words_[(static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) + index) *
                    set_words_];
   }
   std::uint32_t* ages(std::uint32_t* set) const { return set + padded_ways_; }

@@ -14,36 +14,41 @@ constexpr std::uint64_t bits(std::initializer_list<int> numbers) {
 }
 
 // Exclusive ors of the bits of a line's number: three that are a unit's lowest, three that are a part's, three of a
-// slice, and the home. What bits from 23 on do is not known.
+// slice, and the home. What bits from 29 on do is not known, nor what an
+// H100's home has of those from 22 on.
 constexpr std::size_t num_masks = 10;
 using Masks = std::array<std::uint64_t, num_masks>;
 constexpr Masks h100{0,
                      0,
                      0,
-                     bits({1, 5, 10, 12, 13, 14, 21}),
-                     bits({3, 6, 10, 11, 15, 16, 18, 19}),
-                     bits({4, 7, 10, 12, 13, 16, 17, 19, 20, 22}),
-                     bits({4, 5, 9, 12, 14, 17, 18}),
-                     bits({6, 7, 8, 11, 13, 14, 16, 17, 19, 21}),
-                     bits({7, 11, 12, 15, 16, 17, 20}),
+                     bits({1, 5, 10, 12, 13, 14, 21, 23, 24, 26, 27}),
+                     bits({3, 6, 10, 11, 15, 16, 18, 19, 24, 25, 26, 27, 28}),
+                     bits({4, 7, 10, 12, 13, 16, 17, 19, 20, 22, 23, 25, 26, 27, 28}),
+                     bits({4, 5, 9, 12, 14, 17, 18, 22, 23, 25, 26, 28}),
+                     bits({6, 7, 8, 11, 13, 14, 16, 17, 19, 21, 24, 26, 27}),
+                     bits({7, 11, 12, 15, 16, 17, 20, 23, 25}),
                      bits({5, 6, 9, 10, 12, 16, 17, 18, 19})};
-constexpr Masks h200{bits({1, 5, 9, 11, 13, 15, 17, 19}),
-                     bits({3, 6, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22}),
-                     bits({4, 7, 10, 11, 14, 18, 21}),
-                     bits({4, 6, 9, 12, 13, 14, 15, 16, 19, 22}),
-                     bits({7, 9, 10, 11, 12, 15, 18, 20}),
-                     bits({3, 6, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21}),
+constexpr Masks h200{bits({1, 5, 9, 11, 13, 15, 17, 19, 23, 26, 28}),
+                     bits({3, 6, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 27}),
+                     bits({4, 7, 10, 11, 14, 18, 21, 25, 26, 28}),
+                     bits({4, 6, 9, 12, 13, 14, 15, 16, 19, 22, 23, 24, 26, 28}),
+                     bits({7, 9, 10, 11, 12, 15, 18, 20, 23, 24, 25, 26}),
+                     bits({3, 6, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 25, 27, 28}),
                      0,
                      0,
                      0,
-                     bits({5, 6, 8, 10, 12, 14, 15, 17, 19, 20, 21, 22})};
+                     bits({5, 6, 8, 10, 12, 14, 15, 17, 19, 20, 21, 22, 24, 27, 28})};
 
 // By the bits of a segment's number: what changes the six bits of a set, and the two lowest of the number before it is
-// taken modulo 5. The same on both GPUs. What its bits from 11 on do is not known.
-constexpr std::array<std::uint64_t, 8> of_segment{
-    bits({4, 5, 7, 8, 9}),        bits({3, 5, 8, 9}),    bits({2, 3, 9}),
-    bits({2, 5, 7, 8, 9}),        bits({3, 6, 7, 8, 9}), bits({2, 4, 5, 7, 8, 9}),
-    bits({2, 3, 4, 5, 6, 8, 10}), bits({5, 8, 9})};
+// taken modulo 5. The same on both GPUs. What its bits from 17 on do is not known.
+constexpr std::array<std::uint64_t, 8> of_segment{bits({4, 5, 7, 8, 9, 11, 12, 13}),
+                                                  bits({3, 5, 8, 9, 11, 13, 15, 16}),
+                                                  bits({2, 3, 10, 11, 16}),
+                                                  bits({2, 5, 7, 8, 9, 13, 15, 16}),
+                                                  bits({3, 6, 7, 8, 10, 12, 14, 15}),
+                                                  bits({2, 4, 5, 7, 8, 10, 11, 12, 14}),
+                                                  bits({2, 3, 4, 5, 6, 8, 10, 11, 13, 15}),
+                                                  bits({5, 8, 9, 13, 14})};
 constexpr std::array<int, 3> of_set{9, 2, 0};  // bits of a line's number that a set has as they are
 
 std::uint32_t parities(std::uint64_t x, std::span<const std::uint64_t> masks) {

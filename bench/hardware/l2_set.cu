@@ -4,6 +4,7 @@
 //     l2_set > docs/results/h200-l2/one_set.csv
 //     l2_set victims > docs/results/h100/set_victims.csv
 //     l2_set labels N > labels.csv    # which lines of 256 MiB fall into any of N sets
+//     l2_set labels N GIB > far.csv   # which lines of 500 MiB at random of so many GiB beside them
 //
 // Accesses are of whole lines, by a warp each: lanes that write parts of a sector would have DRAM read for the next
 // read of it.
@@ -263,46 +264,86 @@ int decoded(const std::vector<std::vector<std::uint16_t>>& took, std::size_t lin
   return set;
 }
 
-/// Which lines of the buffer fall into any of `count` sets, and whether their home is SM 0's partition, whose sets they
-/// are. A MiB at a time is read, then the lines of half of the sets, which drive out what of the MiB falls into them,
-/// then the MiB again by the clock.
-void labels(int count) {
-  L2SetFinder finder(std::random_device{}());
-  std::vector<Lines> sets;
-  for (int set = 0; set < count; ++set) sets.push_back(finder.find());
-  std::vector<int> ranks;
-  int readers = 0;
-  for (const SmPlace& sm : finder.sms()) ranks.push_back(sm.side == finder.sms()[0].side ? readers++ : -1);
-  std::vector<Lines> rounds;
-  for (int round = 0; round < 2 * bits_of(count); ++round) rounds.push_back(drivers(sets, round / 2, round % 2));
-  std::vector<DeviceArray<std::uint32_t>> lists(rounds.begin(), rounds.end());
-  const DeviceArray<int> rank_of_sm(ranks);
-  const DeviceArray<unsigned> sink(1);
-  const DeviceArray<std::uint16_t> cycles(kChunkLines);
-  check(cudaFuncSetAttribute(read_lines, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
-  check(cudaFuncSetAttribute(time_lines, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
-  const auto ctas = static_cast<unsigned>(ranks.size());
-  const auto read_all = [&](const std::uint32_t* list, std::uint32_t first, std::size_t lines) {
-    read_lines<<<ctas, kReaders, kSmemOneCtaAnSm>>>(finder.buffer(), rank_of_sm.data(), readers, list, first,
-                                                    static_cast<int>(lines), sink.data());
-  };
-  constexpr std::int64_t bytes = std::int64_t{256} << 20;
-  const std::vector<std::uint8_t> homes = page_homes(finder.buffer(), bytes, finder.sms());
-  std::printf("line,set,home\n");
-  for (std::uint32_t first = 0; first < bytes / kLineBytes; first += kChunkLines) {
+/// Says which lines of a MiB fall into which of some sets of SM 0's partition. The MiB is read, then the lines of half
+/// of the sets, which drive out what of the MiB falls into them, then the MiB again by the clock.
+class Labels {
+ public:
+  explicit Labels(int count) : finder_(std::random_device{}()), sink_(1), cycles_(kChunkLines) {
+    for (int set = 0; set < count; ++set) sets_.push_back(finder_.find());
+    for (int round = 0; round < 2 * bits_of(count); ++round) {
+      const Lines lines = drivers(sets_, round / 2, round % 2);
+      sizes_.push_back(lines.size());
+      lists_.emplace_back(lines);
+    }
+    std::vector<int> ranks;
+    for (const SmPlace& sm : finder_.sms()) ranks.push_back(sm.side == finder_.sms()[0].side ? readers_++ : -1);
+    rank_of_sm_.emplace_back(ranks);
+    check(cudaFuncSetAttribute(read_lines, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+    check(cudaFuncSetAttribute(time_lines, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
+  }
+  const L2SetFinder& finder() const { return finder_; }
+  const std::vector<Lines>& sets() const { return sets_; }
+
+  /// Calls f(line of the MiB, set) for each.
+  template <class F>
+  void of_mib(const std::uint8_t* mib, F&& f) const {
+    const auto ctas = static_cast<unsigned>(finder_.sms().size());
+    const int* const ranks = rank_of_sm_.front().data();
+    const auto read_all = [&](const std::uint8_t* at, const std::uint32_t* list, std::size_t lines) {
+      read_lines<<<ctas, kReaders, kSmemOneCtaAnSm>>>(at, ranks, readers_, list, 0, static_cast<int>(lines),
+                                                      sink_.data());
+    };
     std::vector<std::vector<std::uint16_t>> took;
-    for (std::size_t round = 0; round < lists.size(); ++round) {
-      read_all(nullptr, first, kChunkLines);
-      read_all(lists[round].data(), 0, rounds[round].size());
-      time_lines<<<ctas, 32, kSmemOneCtaAnSm>>>(finder.buffer(), rank_of_sm.data(), readers, first, cycles.data());
+    for (std::size_t round = 0; round < lists_.size(); ++round) {
+      read_all(mib, nullptr, kChunkLines);
+      read_all(finder_.buffer(), lists_[round].data(), sizes_[round]);
+      time_lines<<<ctas, 32, kSmemOneCtaAnSm>>>(mib, ranks, readers_, 0, cycles_.data());
       check(cudaGetLastError());
-      took.push_back(cycles.download());
+      took.push_back(cycles_.download());
     }
-    for (std::uint32_t i = 0; i < kChunkLines; ++i) {
-      const int set = decoded(took, i);
-      const bool home = homes[(first + i) / (kPageBytes / kLineBytes)] == finder.sms()[0].side;
-      if (set >= 0 && set < count) std::printf("%u,%d,%d\n", first + i, set, home ? 1 : 0);
-    }
+    for (std::uint32_t line = 0; line < kChunkLines; ++line)
+      if (const int set = decoded(took, line); set >= 0 && set < static_cast<int>(sets_.size())) f(line, set);
+  }
+
+ private:
+  L2SetFinder finder_;
+  std::vector<Lines> sets_;
+  std::vector<DeviceArray<std::uint32_t>> lists_;
+  std::vector<std::size_t> sizes_;
+  std::vector<DeviceArray<int>> rank_of_sm_;  // one
+  int readers_ = 0;
+  DeviceArray<unsigned> sink_;
+  DeviceArray<std::uint16_t> cycles_;
+};
+
+/// Of the finder's buffer, with whether a line's home is SM 0's partition.
+void labels(int count) {
+  const Labels labels(count);
+  constexpr std::int64_t mibs = 256;
+  const L2SetFinder& finder = labels.finder();
+  const std::vector<std::uint8_t> homes = page_homes(finder.buffer(), mibs << 20, finder.sms());
+  std::printf("line,set,home\n");
+  for (std::int64_t mib = 0; mib < mibs; ++mib)
+    labels.of_mib(finder.buffer() + (mib << 20), [&](std::uint32_t line, int set) {
+      const auto at = static_cast<std::size_t>(mib * kChunkLines + line);
+      const bool home = homes[at / (kPageBytes / kLineBytes)] == finder.sms()[0].side;
+      std::printf("%zu,%d,%d\n", at, set, home ? 1 : 0);
+    });
+}
+
+/// Of a further buffer, 1; and of the finder's, 0, two lines of each set.
+void far_labels(int count, std::int64_t gib) {
+  const Labels labels(count);
+  const DeviceArray<std::uint8_t> buffer(static_cast<std::size_t>(gib) << 30);
+  std::printf("buffer,line,set\n");
+  for (int set = 0; set < count; ++set)
+    for (const std::size_t i : {0, 1}) std::printf("0,%u,%d\n", labels.sets()[static_cast<std::size_t>(set)][i], set);
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 500; ++i) {
+    const auto mib = static_cast<std::int64_t>(random() % (static_cast<std::uint64_t>(gib) << 10));
+    labels.of_mib(buffer.data() + (mib << 20), [&](std::uint32_t line, int set) {
+      std::printf("1,%lld,%d\n", static_cast<long long>(mib * kChunkLines + line), set);
+    });
   }
 }
 
@@ -312,6 +353,8 @@ void labels(int count) {
 int main(int argc, char** argv) try {
   if (argc > 1 && std::string_view(argv[1]) == "victims")
     attest::hardware::victims();
+  else if (argc > 3 && std::string_view(argv[1]) == "labels")
+    attest::hardware::far_labels(std::stoi(argv[2]), std::stoll(argv[3]));
   else if (argc > 2 && std::string_view(argv[1]) == "labels")
     attest::hardware::labels(std::stoi(argv[2]));
   else

@@ -22,8 +22,9 @@ namespace {
 constexpr std::uint64_t first_line = (std::uint64_t{528} << 20) / L2Hash::line_bytes;  // of the buffer
 
 struct Case {
-  const char *device, *file;
+  const char *device, *file, *far_file;
   std::size_t sets;
+  std::uint64_t far_mib;  // where the far buffer begins, of 60 GiB
 };
 
 class Hash : public ::testing::TestWithParam<Case> {};
@@ -53,6 +54,34 @@ TEST_P(Hash, LinesThatShareASetDoInTheModelAndNoOthers) {
   std::printf("%s: %d of %d lines of %zu sets\n", GetParam().device, right, lines, of_set.size());
   EXPECT_EQ(of_set.size(), GetParam().sets);
   EXPECT_GT(right, 0.98 * lines);  // what else comes and goes drives out a line of a hundred
+}
+
+// Two lines of each set, and of lines of 500 MiB at random in 60 GiB those that share one with them.
+TEST_P(Hash, SoDoLinesOfSixtyGibibytes) {
+  const L2Hash hash(load_device(GetParam().device));
+  std::map<std::string, Place> of_set;
+  int lines = 0, right = 0, held_up = 0, near_home = 0;
+  for (const MeasuredRow& row : measured_rows(GetParam().far_file)) {
+    const bool far = row.at("buffer") == "1";
+    const std::uint64_t line =
+        (far ? (GetParam().far_mib << 20) / L2Hash::line_bytes : first_line) + std::stoul(row.at("line"));
+    const int home = hash.place(hash.block(line / L2Hash::block_lines), line % L2Hash::block_lines).home;
+    if (!far) {
+      const Place place = place_of(hash, line, true);
+      EXPECT_EQ(of_set.emplace(row.at("set"), place).first->second, place) << row.at("set");
+      near_home = home;
+      continue;
+    }
+    const Place counted = of_set.at(row.at("set"));
+    ++lines, right += place_of(hash, line, home == near_home) == counted ? 1 : 0;
+    // a line that is fetched from DRAM holds up these, which are read at the same time by other SMs
+    for (const std::uint64_t beside : {1, 4, 5})
+      held_up += place_of(hash, line ^ beside, home == near_home) == counted ? 1 : 0;
+  }
+  std::printf("%s: %d of %d lines, %d held up beside one\n", GetParam().device, right, lines, held_up);
+  EXPECT_GT(lines, 8000);
+  EXPECT_GT(right, 0.96 * lines);
+  EXPECT_GT(right + held_up, 0.999 * lines);
 }
 
 TEST_P(Hash, HomesAreThoseOfTheSidesThatAreNear) {
@@ -91,10 +120,11 @@ TEST_P(Hash, ASegmentFillsTheSetsOfItsGroupEvenly) {
   EXPECT_EQ(segments * 2 * L2Hash::sets_a_group * hash.slices(), blocks * L2Hash::block_lines);
 }
 
-INSTANTIATE_TEST_SUITE_P(L2Hash, Hash,
-                         ::testing::Values(Case{"h200", ATTEST_H200_L2 "/set_labels.csv", 131},
-                                           Case{"h100", ATTEST_H100 "/set_labels.csv", 139}),
-                         [](const auto& of) { return std::string(of.param.device); });
+INSTANTIATE_TEST_SUITE_P(
+    L2Hash, Hash,
+    ::testing::Values(Case{"h200", ATTEST_H200_L2 "/set_labels.csv", ATTEST_H200_L2 "/far_labels.csv", 131, 786},
+                      Case{"h100", ATTEST_H100 "/set_labels.csv", ATTEST_H100 "/far_labels.csv", 139, 788}),
+    [](const auto& of) { return std::string(of.param.device); });
 
 TEST(L2Hash, IsKnownOfTwoGpus) {
   for (const char* name : {"a100", "b200", "h100", "h200", "rtx4090", "orin-agx", "mtt-s4000"})

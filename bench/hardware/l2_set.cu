@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <numeric>
 #include <random>
@@ -351,12 +352,18 @@ void far_labels(int count, std::int64_t gib) {
 }  // namespace attest::hardware
 
 int main(int argc, char** argv) try {
+  const auto positive = [&](int i, const char* name) {
+    const int number = std::atoi(argv[i]);
+    if (number < 1 || number > 100'000)
+      throw std::runtime_error(std::string(name) + ": " + argv[i] + " is outside 1 to 100000");
+    return number;
+  };
   if (argc > 1 && std::string_view(argv[1]) == "victims")
     attest::hardware::victims();
   else if (argc > 3 && std::string_view(argv[1]) == "labels")
-    attest::hardware::far_labels(std::stoi(argv[2]), std::stoll(argv[3]));
+    attest::hardware::far_labels(positive(2, "sets"), positive(3, "GiB"));
   else if (argc > 2 && std::string_view(argv[1]) == "labels")
-    attest::hardware::labels(std::stoi(argv[2]));
+    attest::hardware::labels(positive(2, "sets"));
   else
     attest::hardware::measure();
   return 0;

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -115,6 +120,46 @@ TEST(TileWalk, TheHashOfSetsConflictsAsMeasured) {
   }
   std::printf("mean error %.3f\n", sum / points);
   EXPECT_LT(sum / points, 0.025);
+}
+
+struct Strides {
+  double off, correlation;
+};
+/// head_strides: rows of two lines, so many lines from row to row, read by both sides. How far misses are off, and by
+/// how much those of 20 MiB go with what is counted.
+Strides strides(const char* device, const std::string& file) {
+  const LineSampler sampler(load_device(device), 1);
+  double off = 0;
+  int rows = 0;
+  std::vector<double> predicted, measured;
+  for (const MeasuredRow& row : measured_rows(file)) {
+    const std::int64_t size = std::stoll(row.at("mib")), bytes = size * mib;
+    const double counted = (std::stod(row.at("dram__bytes_read.sum")) / static_cast<double>(bytes) - 1) / 4;
+    const Chunks chunks = strided(128 * std::stoll(row.at("lines")), bytes, 1);
+    const double misses = cyclic_misses(sampler, chunks.at, chunks.bytes);
+    off += std::abs(misses - counted);
+    ++rows;
+    if (size == 20) predicted.push_back(misses), measured.push_back(counted);
+  }
+  EXPECT_EQ(rows, 56);
+  const auto product = [n = static_cast<double>(predicted.size())](const auto& x, const auto& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0) / n -
+           std::reduce(x.begin(), x.end()) / n * (std::reduce(y.begin(), y.end()) / n);
+  };
+  const Strides s{off / rows, product(predicted, measured) /
+                                  std::sqrt(product(predicted, predicted) * product(measured, measured))};
+  std::printf("%s: %.4f off, correlation of 20 MiB %.2f\n", device, s.off, s.correlation);
+  return s;
+}
+
+// Counted on the day before the hash was known.
+TEST(TileWalk, TheHashOfSetsKnowsStrides) {
+  const Strides h200 = strides("h200", ATTEST_H200_L2 "/head_strides.csv"),
+                h100 = strides("h100", ATTEST_H100 "/head_strides.csv");
+  EXPECT_LT(h200.off, 0.012);
+  EXPECT_GT(h200.correlation, 0.9);
+  EXPECT_LT(h100.off, 0.019);
+  EXPECT_GT(h100.correlation, 0.8);
 }
 
 TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {

@@ -52,8 +52,9 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 
 /// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact.
 ///
-/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, of memory from 68 MiB on, where a process's
-/// first allocation lies. Other GPUs have one that conflicts as often as was measured before it was known.
+/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, of memory that begins at 68 MiB: a process
+/// does not know where its own does, and from there on whole ranges and first parts of them miss as they did in
+/// cyclic_read and chunk_read. Other GPUs have one that conflicts about as often as an H200's.
 ///
 /// Measured on an H200 (docs/results/h200-l2.md), the share of cyclic reads that misses: a contiguous range conflicts
 /// only when the cache is full (0 at 28 MiB of 30, .70 at 32); scattered pages of 4 KiB as under a random hash (.23 at
@@ -67,7 +68,7 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 ///
 ///     slice = a permutation of line mod 64, times slices / 64, turned by what the place has already had of regions
 ///
-/// TileWalk.TheHashOfSetsConflictsAsMeasured holds it to these.
+/// TileWalk.TheHashOfSetsConflictsAsMeasured holds both to these.
 class LineSampler {
  public:
   static constexpr int line_bytes = 128, sector_bytes = 32;
@@ -101,7 +102,7 @@ class LineSampler {
 
   /// Of a partition, into which lines fall.
   static int all_sets(const DeviceSpec& device) {
-    if (L2Hash::known(device)) return static_cast<int>(L2Hash(device).slices() * L2Hash::sets_a_slice);
+    if (L2Hash::known(device)) return static_cast<int>(L2Hash::slices(device) * L2Hash::sets_a_slice);
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
   int sets() const { return sets_; }       // that are followed

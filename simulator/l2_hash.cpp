@@ -13,31 +13,30 @@ constexpr std::uint64_t bits(std::initializer_list<int> numbers) {
   return mask;
 }
 
-// Exclusive ors of the bits of a line's number: three that are a unit's lowest, three that are a part's, three of a
-// slice, and the home. What bits from 29 on do is not known, nor what an
-// H100's home has of those from 22 on.
-constexpr std::size_t num_masks = 10;
-using Masks = std::array<std::uint64_t, num_masks>;
-constexpr Masks h100{0,
-                     0,
-                     0,
-                     bits({1, 5, 10, 12, 13, 14, 21, 23, 24, 26, 27}),
-                     bits({3, 6, 10, 11, 15, 16, 18, 19, 24, 25, 26, 27, 28}),
-                     bits({4, 7, 10, 12, 13, 16, 17, 19, 20, 22, 23, 25, 26, 27, 28}),
-                     bits({4, 5, 9, 12, 14, 17, 18, 22, 23, 25, 26, 28}),
-                     bits({6, 7, 8, 11, 13, 14, 16, 17, 19, 21, 24, 26, 27}),
-                     bits({7, 11, 12, 15, 16, 17, 20, 23, 25}),
-                     bits({5, 6, 9, 10, 12, 16, 17, 18, 19})};
-constexpr Masks h200{bits({1, 5, 9, 11, 13, 15, 17, 19, 23, 26, 28}),
-                     bits({3, 6, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 27}),
-                     bits({4, 7, 10, 11, 14, 18, 21, 25, 26, 28}),
-                     bits({4, 6, 9, 12, 13, 14, 15, 16, 19, 22, 23, 24, 26, 28}),
-                     bits({7, 9, 10, 11, 12, 15, 18, 20, 23, 24, 25, 26}),
-                     bits({3, 6, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 25, 27, 28}),
-                     0,
-                     0,
-                     0,
-                     bits({5, 6, 8, 10, 12, 14, 15, 17, 19, 20, 21, 22, 24, 27, 28})};
+// What a line's bits from 29 on do is not known, nor what an H100's home has of those from 22 on.
+constexpr L2Hash::Gpu h100{
+    40,
+    5,
+    0,
+    3,
+    0,
+    {0, 0, 0, bits({1, 5, 10, 12, 13, 14, 21, 23, 24, 26, 27}),
+     bits({3, 6, 10, 11, 15, 16, 18, 19, 24, 25, 26, 27, 28}),
+     bits({4, 7, 10, 12, 13, 16, 17, 19, 20, 22, 23, 25, 26, 27, 28}),
+     bits({4, 5, 9, 12, 14, 17, 18, 22, 23, 25, 26, 28}), bits({6, 7, 8, 11, 13, 14, 16, 17, 19, 21, 24, 26, 27}),
+     bits({7, 11, 12, 15, 16, 17, 20, 23, 25}), bits({5, 6, 9, 10, 12, 16, 17, 18, 19})}};
+constexpr L2Hash::Gpu h200{
+    48,
+    47,
+    3,
+    0,
+    40,
+    {bits({1, 5, 9, 11, 13, 15, 17, 19, 23, 26, 28}),
+     bits({3, 6, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22, 23, 24, 25, 27}),
+     bits({4, 7, 10, 11, 14, 18, 21, 25, 26, 28}), bits({4, 6, 9, 12, 13, 14, 15, 16, 19, 22, 23, 24, 26, 28}),
+     bits({7, 9, 10, 11, 12, 15, 18, 20, 23, 24, 25, 26}),
+     bits({3, 6, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 25, 27, 28}), 0, 0, 0,
+     bits({5, 6, 8, 10, 12, 14, 15, 17, 19, 20, 21, 22, 24, 27, 28})}};
 
 // By the bits of a segment's number: what changes the six bits of a set, and the two lowest of the number before it is
 // taken modulo 5. The same on both GPUs. What its bits from 17 on do is not known.
@@ -64,34 +63,37 @@ std::uint32_t key(std::uint64_t segment) {
   return group * L2Hash::sets_a_group + (changes & (L2Hash::sets_a_group - 1));
 }
 
-constexpr std::int64_t h100_slices = 40, h200_slices = 48;
+/// Null where it is neither.
+const L2Hash::Gpu* gpu_of(const DeviceSpec& device) {
+  const std::int64_t slices = device.l2_slices_per_partition;
+  if (device.l2_partitions != 2 ||
+      device.l2_bytes != 2 * slices * L2Hash::sets_a_slice * device.l2_ways * L2Hash::line_bytes)
+    return nullptr;
+  return slices == h100.slices ? &h100 : slices == h200.slices ? &h200 : nullptr;
+}
 
 }  // namespace
 
-bool L2Hash::known(const DeviceSpec& device) {
-  const std::int64_t slices = device.l2_slices_per_partition;
-  return device.l2_partitions == 2 && device.l2_bytes == 2 * slices * sets_a_slice * device.l2_ways * line_bytes &&
-         (slices == h100_slices || slices == h200_slices);
+bool L2Hash::known(const DeviceSpec& device) { return gpu_of(device) != nullptr; }
+
+std::uint32_t L2Hash::slices(const DeviceSpec& device) {
+  const Gpu* const gpu = gpu_of(device);
+  return gpu->parts << gpu->slice_bits;
 }
 
-L2Hash::L2Hash(const DeviceSpec& device)
-    : parts_(device.l2_slices_per_partition == h100_slices ? 5 : 47),
-      unit_bits_(device.l2_slices_per_partition == h100_slices ? 0 : 3),
-      units_((1u << unit_bits_) - 1),
-      slice_bits_(3 - unit_bits_),
-      masks_((device.l2_slices_per_partition == h100_slices ? h100 : h200).data()) {
-  for (std::uint32_t i = 0; i < 8 * parts_; ++i)
-    parts_of_segment_[i] = {static_cast<std::uint8_t>(i % parts_), static_cast<std::uint8_t>(i / parts_)};
+L2Hash::L2Hash(const DeviceSpec& device) : of_(*gpu_of(device)) {
+  for (std::uint32_t i = 0; i < 8 * of_.parts; ++i)
+    eighths_[i] = {static_cast<std::uint8_t>(i % of_.parts), static_cast<std::uint8_t>(i / of_.parts)};
   for (std::uint32_t line = 0; line < block_lines; ++line) {
-    of_low_[line] = parities(line, {masks_, num_masks});
-    for (std::size_t i = 0; i < of_set.size(); ++i) of_low_[line] |= (line >> of_set[i] & 1) << (num_masks + i);
+    of_low_[line] = parities(line, of_.masks);
+    for (std::size_t i = 0; i < of_set.size(); ++i) of_low_[line] |= (line >> of_set[i] & 1) << (of_.masks.size() + i);
   }
 }
 
 L2Hash::Block L2Hash::block(std::uint64_t number) const {
-  const std::uint64_t unit = number << unit_bits_, segment = unit / parts_;
-  return {parities(number * block_lines, {masks_, num_masks}),
-          static_cast<std::uint32_t>(unit % parts_),
+  const std::uint64_t unit = number << of_.unit_bits, segment = unit / of_.parts;
+  return {parities(number * block_lines, of_.masks),
+          static_cast<std::uint32_t>(unit % of_.parts),
           {key(segment), key(segment + 1)}};
 }
 

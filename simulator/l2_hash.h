@@ -1,12 +1,13 @@
 // Which set of L2 a line of memory falls into, as an H100 and an H200 have it. Read off lines of which is known that
 // they share a set (`l2_set labels`, docs/results/h200-l2.md); no document has it.
 //
-//     units      1024 lines an H100, 128 an H200, in an order that exclusive ors of address bits change
-//     segment    5 units, or 47: 640 or 752 KiB of memory, which fill one fifth of all sets evenly, a group of 64 a
-//     slice group      by the segment's number modulo 5, once the two lowest bits of it are changed by higher ones
-//     slice      of a partition: an H100's 40 by five parts of a segment and three exclusive ors, an H200's 47 of 48 by
-//                47 parts
-//     the other six bits of a set: three of the line's, three of its part of the segment, changed by the segment's
+// block      1024 lines of an H100, which are one unit; of an H200 eight units of 128, by three exclusive ors of a
+//            line's number
+// segment    5 units or 47: 640 or 752 KiB, which fill one fifth of all sets evenly
+// group      of sets, 64 of each slice: the segment's number modulo 5, its two lowest bits changed by higher ones
+// slice      of a partition: a segment's eighths of units are dealt over 5 parts or 47, in 8 turns. A part is one of an
+//            H200's slices, of which the 48th has no lines; with three exclusive ors it is one of an H100's 40.
+// set        of a group: the turn and three bits of the line's number, six bits that the segment's number changes
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,19 +24,18 @@ class L2Hash {
 
   /// Whether the device's L2 is one whose hash is known, an H100's or an H200's.
   static bool known(const DeviceSpec& device);
-  /// Of that device.
+  /// Of a partition of that device, into which lines fall: known() must be true, here and below.
+  static std::uint32_t slices(const DeviceSpec& device);
   explicit L2Hash(const DeviceSpec& device);
-  /// Of a partition, into which lines fall.
-  std::uint32_t slices() const { return parts_ << slice_bits_; }
+  std::uint32_t slices() const { return of_.parts << of_.slice_bits; }
   /// Of so many, the first, the other partition keeps copies in the slice whose number differs in the lowest bit.
-  std::uint32_t paired_slices() const { return slice_bits_ == 0 ? 40 : 0; }
+  std::uint32_t paired_slices() const { return of_.paired_slices; }
 
   /// What lines have in common of which the first one's number is a multiple of 1024.
   struct Block {
-    std::uint32_t functionals;  // of the higher bits of their numbers
-    std::uint32_t in_segment;   // the place of their first unit
-    std::array<std::uint32_t, 2>
-        key;  // of that segment and of the next: what it adds to the group's and the set's bits
+    std::uint32_t functionals;         // of the higher bits of their numbers
+    std::uint32_t in_segment;          // the place of their first unit
+    std::array<std::uint32_t, 2> key;  // group and changes of that segment's sets, and of the next one's
   };
   Block block(std::uint64_t number) const;
   struct Place {
@@ -45,25 +45,32 @@ class L2Hash {
   /// Of the line that is `low` lines behind the block's first.
   Place place(const Block& block, std::uint32_t low) const {
     const std::uint32_t f = block.functionals ^ of_low_[low];
-    std::uint32_t unit = block.in_segment + (f & units_);
-    const bool next = unit >= parts_;
-    if (next) unit -= parts_;
-    const Part part = parts_of_segment_[unit << 3 | (f >> 3 & 7)];
-    return {static_cast<std::uint32_t>(part.number) << slice_bits_ | (f >> 6 & ((1u << slice_bits_) - 1)),
-            block.key[next] ^ part.turn ^ f >> 10 << 3, static_cast<std::uint8_t>(f >> 9 & 1)};
+    std::uint32_t unit = block.in_segment + (f & ((1u << of_.unit_bits) - 1));
+    const bool next = unit >= of_.parts;
+    if (next) unit -= of_.parts;
+    const Eighth eighth = eighths_[unit << 3 | (f >> 3 & 7)];
+    return {static_cast<std::uint32_t>(eighth.part) << of_.slice_bits | (f >> 6 & ((1u << of_.slice_bits) - 1)),
+            block.key[next] ^ eighth.turn ^ f >> 10 << 3, static_cast<std::uint8_t>(f >> 9 & 1)};
   }
 
- private:
-  struct Part {
-    std::uint8_t number, turn;
+  /// What the two GPUs have of their own.
+  struct Gpu {
+    std::int64_t slices;          // of a partition, as a device file has them
+    std::uint32_t parts;          // of a segment, a prime, and its units
+    unsigned unit_bits;           // of a block, as a power of two
+    unsigned slice_bits;          // that are exclusive ors
+    std::uint32_t paired_slices;  // see above
+    // Exclusive ors of bits of a line's number: a unit's three lowest bits, an eighth's, a slice's, and the home.
+    std::array<std::uint64_t, 10> masks;
   };
 
-  std::uint32_t parts_;  // of a segment, a prime: as many units, or as many parts of an eighth of a unit
-  unsigned unit_bits_;   // a block has so many units, as a power of two
-  std::uint32_t units_;  // a bit each of these
-  unsigned slice_bits_;  // that are exclusive ors
-  const std::uint64_t* masks_;
-  std::array<Part, 8 * 47> parts_of_segment_{};
+ private:
+  struct Eighth {
+    std::uint8_t part, turn;
+  };
+
+  const Gpu& of_;
+  std::array<Eighth, std::size_t{8} * 47> eighths_{};  // of a segment's units
   std::array<std::uint32_t, block_lines> of_low_{};
 };
 

@@ -27,8 +27,7 @@ struct CachedLine {
   std::uint8_t sectors : 4;     // a bit for each 32-byte sector of it that the access wants, the first lowest
   std::uint8_t whole : 1 = 0;   // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
   std::uint8_t beside : 1 = 0;  // of a row's copy, what is asked for and not wanted
-  std::uint8_t paired : 1 =
-      0;  // the other partition keeps its copy in the set that differs from `set` in the lowest bit
+  std::uint8_t paired : 1 = 0;  // the other partition's copy is in the set whose number differs in the lowest bit
   // Of its first sector so much is not in the access, and of its last one, in units of 2 bytes.
   std::uint8_t before : 4 = 0, behind : 4 = 0;
   int count() const { return std::popcount(sectors); }

@@ -1,5 +1,5 @@
 // Which set of L2 a line of memory falls into, as an H100 and an H200 have it. Read off lines of which is known that
-// they share a set (`l2_set labels`, docs/results/h200-l2.md); no document has it.
+// they share a set (`l2_labels`, docs/results/h200-l2.md); no document has it.
 //
 // block      1024 lines of an H100, which are one unit; of an H200 eight units of 128, by three exclusive ors of a
 //            line's number

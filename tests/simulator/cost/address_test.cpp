@@ -68,42 +68,59 @@ Chunks strided(std::int64_t unit, std::int64_t bytes, std::uint64_t /*seed*/) {
   return chunks;
 }
 
+/// An H200 whose hash is not known, by how many slices it has.
+DeviceSpec another_gpu() {
+  DeviceSpec device = load_device("h200");
+  device.l2_slices_per_partition = 40;
+  return device;
+}
+
 struct Curve {
   const char* name;
   Chunks (*chunks)(std::int64_t unit, std::int64_t bytes, std::uint64_t seed);
   std::int64_t unit;
-  double tolerance;
+  double tolerance, of_another_gpu;
   std::vector<std::pair<int, double>> measured;  // MiB, the share that missed
 };
 
 // docs/results/h200-l2.md: cyclic_read, chunk_read and strided_read. Tolerances are what is reached, not what is
 // wanted. Of chunks of 32 to 512 KiB one choice of 40 to 960 was measured, and sets that chunks of one choice share are
 // many: of eight choices in the model 24 MiB of 32 KiB miss .31 to .38. The hash is the GPU's own; where in memory the
-// buffer began is chosen so that whole ranges and first parts miss as they do.
+// buffer began is chosen so that whole ranges and first parts miss as they do. Of another GPU, whose hash is not known,
+// ranges that fill the cache conflict too early: they fill sets evenly as wholes of 4 MiB alone.
 const Curve curves[] = {
-    {"contiguous, fits", contiguous, 0, 0.01, {{16, 0}, {20, 0}, {24, 0}, {26, 0}, {28, .002}}},
-    {"contiguous, full", contiguous, 0, 0.04, {{30, .298}, {32, .695}, {34, .982}}},
-    {"4 KiB scattered", scattered, 4 << 10, 0.04, {{16, .016}, {20, .081}, {24, .230}, {28, .454}, {32, .654}}},
-    {"16 KiB scattered", scattered, 16 << 10, 0.04, {{16, .031}, {20, .118}, {24, .290}, {28, .480}, {32, .653}}},
-    {"32 KiB scattered", scattered, 32 << 10, 0.07, {{22, .204}, {24, .279}, {26, .375}, {28, .468}, {30, .556}}},
-    {"128 KiB scattered", scattered, 128 << 10, 0.1, {{22, .207}, {24, .358}, {26, .400}, {28, .504}, {30, .590}}},
-    {"512 KiB scattered", scattered, 512 << 10, 0.1, {{22, .251}, {24, .314}, {26, .375}, {28, .436}, {30, .513}}},
-    {"first of 8 MiB", first_parts, 8 * mib, 0.04, {{24, .104}, {26, .172}}},
-    {"first of 4 MiB", first_parts, 4 * mib, 0.04, {{24, .117}, {26, .193}}},
-    {"first of 8 MiB, full", first_parts, 8 * mib, 0.04, {{28, .244}}},
-    {"first of 4 MiB, full", first_parts, 4 * mib, 0.06, {{28, .199}}},
-    {"256 bytes of 1 KiB", strided, 1 << 10, 0.07, {{20, .030}, {24, .119}, {28, .367}}},
-    {"256 bytes of 4 KiB", strided, 4 << 10, 0.07, {{20, .045}, {24, .179}, {28, .410}}},
+    {"contiguous, fits", contiguous, 0, 0.01, 0.01, {{16, 0}, {20, 0}, {24, 0}, {26, 0}, {28, .002}}},
+    {"contiguous, full", contiguous, 0, 0.04, 0.15, {{30, .298}, {32, .695}, {34, .982}}},
+    {"4 KiB scattered", scattered, 4 << 10, 0.04, 0.05, {{16, .016}, {20, .081}, {24, .230}, {28, .454}, {32, .654}}},
+    {"16 KiB scattered", scattered, 16 << 10, 0.04, 0.05, {{16, .031}, {20, .118}, {24, .290}, {28, .480}, {32, .653}}},
+    {"32 KiB scattered", scattered, 32 << 10, 0.07, 0.05, {{22, .204}, {24, .279}, {26, .375}, {28, .468}, {30, .556}}},
+    {"128 KiB scattered",
+     scattered,
+     128 << 10,
+     0.1,
+     0.11,
+     {{22, .207}, {24, .358}, {26, .400}, {28, .504}, {30, .590}}},
+    {"512 KiB scattered",
+     scattered,
+     512 << 10,
+     0.1,
+     0.11,
+     {{22, .251}, {24, .314}, {26, .375}, {28, .436}, {30, .513}}},
+    {"first of 8 MiB", first_parts, 8 * mib, 0.04, 0.04, {{24, .104}, {26, .172}}},
+    {"first of 4 MiB", first_parts, 4 * mib, 0.04, 0.04, {{24, .117}, {26, .193}}},
+    {"first of 8 MiB, full", first_parts, 8 * mib, 0.04, 0.12, {{28, .244}}},
+    {"first of 4 MiB, full", first_parts, 4 * mib, 0.06, 0.18, {{28, .199}}},
+    {"256 bytes of 1 KiB", strided, 1 << 10, 0.07, 0.07, {{20, .030}, {24, .119}, {28, .367}}},
+    {"256 bytes of 4 KiB", strided, 4 << 10, 0.07, 0.07, {{20, .045}, {24, .179}, {28, .410}}},
 };
 
-TEST(TileWalk, TheHashOfSetsConflictsAsMeasured) {
-  const LineSampler sampler(load_device("h200"), 1);
+/// How far the share that misses is off on average.
+double off(const LineSampler& sampler, double Curve::*tolerance) {
   std::printf("missed again, predicted (measured), at MiB\n");
   double sum = 0;
   int points = 0;
   for (const Curve& curve : curves) {
     std::printf("%20s:", curve.name);
-    double error = 0;
     for (const auto& [size, measured] : curve.measured) {
       const int seeds = curve.chunks == scattered ? 4 : 1;
       double predicted = 0;
@@ -112,14 +129,18 @@ TEST(TileWalk, TheHashOfSetsConflictsAsMeasured) {
         predicted += cyclic_misses(sampler, chunks.at, chunks.bytes) / seeds;
       }
       std::printf("  %d: %.3f(%.3f)", size, predicted, measured);
-      EXPECT_NEAR(predicted, measured, curve.tolerance) << curve.name << ", " << size << " MiB";
-      error += std::abs(predicted - measured) / static_cast<double>(curve.measured.size());
+      EXPECT_NEAR(predicted, measured, curve.*tolerance) << curve.name << ", " << size << " MiB";
       sum += std::abs(predicted - measured), ++points;
     }
-    std::printf("   mean error %.3f\n", error);
+    std::printf("\n");
   }
   std::printf("mean error %.3f\n", sum / points);
-  EXPECT_LT(sum / points, 0.025);
+  return sum / points;
+}
+
+TEST(TileWalk, TheHashOfSetsConflictsAsMeasured) {
+  EXPECT_LT(off(LineSampler(load_device("h200"), 1), &Curve::tolerance), 0.025);
+  EXPECT_LT(off(LineSampler(another_gpu(), 4), &Curve::of_another_gpu), 0.04);
 }
 
 struct Strides {
@@ -163,21 +184,40 @@ TEST(TileWalk, TheHashOfSetsKnowsStrides) {
 }
 
 TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {
+  for (const DeviceSpec& device : {load_device("h200"), load_device("h100"), another_gpu()})
+    for (const int sampling : {1, 8, 64}) {
+      const LineSampler sampler(device, sampling);
+      std::vector<int> of_set(static_cast<std::size_t>(sampler.sets()));
+      std::int64_t kept = 0, at_home[2] = {0, 0};
+      sampler.for_lines(0, device.l2_bytes, [&](const CachedLine& line) {
+        ++kept, ++at_home[line.home], ++of_set.at(line.set);
+        EXPECT_EQ(line.sectors, 15);
+      });
+      EXPECT_NEAR(static_cast<double>(kept) * 128 / static_cast<double>(device.l2_bytes), sampler.share(),
+                  0.02 * sampler.share());
+      EXPECT_NEAR(sampler.share() * sampling, 1, 0.1);
+      EXPECT_NEAR(static_cast<double>(at_home[0]) / static_cast<double>(kept), 0.5, 0.02);
+      // 32 of each set if they were dealt evenly
+      EXPECT_GE(*std::min_element(of_set.begin(), of_set.end()), 20) << sampling;
+      EXPECT_LE(*std::max_element(of_set.begin(), of_set.end()), 44) << sampling;
+    }
+}
+
+// The other partition keeps a copy in a set that is followed too.
+TEST(LineSampler, KeepsPairsOfSets) {
   for (const int sampling : {1, 8, 64}) {
     const LineSampler sampler(load_device("h200"), sampling);
-    std::vector<int> of_set(static_cast<std::size_t>(sampler.sets()));
-    std::int64_t kept = 0, at_home[2] = {0, 0};
+    std::vector<int> paired(static_cast<std::size_t>(sampler.sets()), -1);
+    std::int64_t lines = 0, of_pairs = 0;
     sampler.for_lines(0, 60 * mib, [&](const CachedLine& line) {
-      ++kept, ++at_home[line.home], ++of_set.at(line.set);
-      EXPECT_EQ(line.sectors, 15);
+      EXPECT_TRUE(paired.at(line.set) < 0 || paired.at(line.set) == line.paired) << line.set;
+      paired[line.set] = line.paired;
+      ++lines, of_pairs += line.paired;
     });
-    EXPECT_NEAR(static_cast<double>(kept) * 128 / (60 * mib), sampler.share(), 0.02 * sampler.share());
-    EXPECT_NEAR(sampler.share() * sampling, 1, 0.1);
-    EXPECT_NEAR(static_cast<double>(at_home[0]) / static_cast<double>(kept), 0.5, 0.02);
-    // 32 of each set if they were dealt evenly
-    EXPECT_GE(*std::min_element(of_set.begin(), of_set.end()), 20) << sampling;
-    EXPECT_LE(*std::max_element(of_set.begin(), of_set.end()), 44) << sampling;
+    for (std::size_t set = 0; set < paired.size(); ++set) EXPECT_EQ(paired.at(set ^ (paired[set] == 1)), paired[set]);
+    EXPECT_NEAR(static_cast<double>(of_pairs) / static_cast<double>(lines), 40.0 / 47, 0.03) << sampling;
   }
+  LineSampler(load_device("h100"), 8).for_lines(0, mib, [](const CachedLine& line) { EXPECT_EQ(line.paired, 0); });
 }
 
 TEST(LineSampler, NamesSectorsOfLinesInPart) {

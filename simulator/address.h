@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -87,16 +88,7 @@ class LineSampler {
         kept_(indices_) {
     for (std::size_t block = 0; block < blocks_; ++block)
       turn_of_block_[block] = static_cast<std::uint32_t>(mix(block) % period_);
-    const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
-    const std::uint32_t paired = hash_ ? hash_->paired_slices() : 0;
-    for (std::uint32_t slice = 0; slice < slices_; slice += slice < paired ? 2 : 1)
-      for (std::uint32_t index = 0; index < indices_; ++index) {
-        if (mix(std::size_t{slice} * indices_ + index) > keep_below) continue;
-        for (std::uint32_t kept = slice; kept < slice + (slice < paired ? 2 : 1); ++kept) {
-          sampled_[std::size_t{kept} * indices_ + index] = sets_++;
-          kept_[index] |= std::uint64_t{1} << kept;
-        }
-      }
+    hash_ ? keep_of_hash(sampling) : keep(sampling);
     share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
   }
 
@@ -105,25 +97,31 @@ class LineSampler {
     if (L2Hash::known(device)) return static_cast<int>(L2Hash::slices(device) * L2Hash::sets_a_slice);
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
-  int sets() const { return sets_; }       // that are followed
-  double share() const { return share_; }  // of all sets
+  int sets() const { return sets_; }                      // that are followed
+  double share() const { return share_; }                 // of all sets
+  int directory_sets() const { return directory_sets_; }  // of a partition's directory, that follow what these have
 
   /// Calls f(CachedLine) for each sampled line of bytes [first, last).
   template <class F>
   void for_lines(std::int64_t first, std::int64_t last, F&& f) const {
     const std::int64_t end_line = (last + line_bytes - 1) / line_bytes;
-    const auto follow = [&](std::int64_t line, std::int32_t set, std::uint8_t home, bool paired) {
+    const auto follow = [&](std::int64_t line, std::uint32_t tag, std::int32_t set, std::uint8_t home, bool paired,
+                            std::uint32_t directory) {
       const std::int64_t begin = std::max(first, line * line_bytes), end = std::min(last, (line + 1) * line_bytes);
       const auto from = begin % line_bytes / sector_bytes, to = (end - 1) % line_bytes / sector_bytes;
-      f(CachedLine{static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))), static_cast<std::uint16_t>(set),
-                   home, static_cast<std::uint8_t>((2U << to) - (1U << from)), 0, 0, paired,
-                   static_cast<std::uint8_t>(begin % sector_bytes / 2),
-                   static_cast<std::uint8_t>((-end & (sector_bytes - 1)) / 2)});
+      f(CachedLine{tag, static_cast<std::uint16_t>(set), home, static_cast<std::uint8_t>((2U << to) - (1U << from)), 0,
+                   0, paired, static_cast<std::uint8_t>(begin % sector_bytes / 2),
+                   static_cast<std::uint8_t>((-end & (sector_bytes - 1)) / 2), static_cast<std::uint16_t>(directory)});
     };
     for (std::int64_t line = first / line_bytes; hash_ && line < end_line; ++line) {
       const L2Hash::Place place = placed(line);
-      if (const std::int32_t set = sampled_[std::size_t{place.slice} * indices_ + place.index]; set >= 0)
-        follow(line, set, place.home, place.slice < hash_->paired_slices());
+      const std::int32_t set = sampled_[std::size_t{place.slice} * indices_ + place.index];
+      if (set < 0) continue;
+      const auto number = static_cast<std::uint64_t>(line);
+      follow(
+          line,
+          (static_cast<std::uint32_t>(mix(number & ~std::uint64_t{5})) & ~3U) | (number >> 2 & 1) | (number & 1) << 1,
+          set, place.home, place.slice < hash_->paired_slices(), directory_of(place));
     }
     for (std::int64_t line = first / line_bytes; !hash_ && line < end_line;) {
       const Region& region = region_of(line / region_lines);
@@ -131,13 +129,66 @@ class LineSampler {
       for (; line < stop; ++line) {
         const std::uint32_t slice = slice_of(region, line);
         if ((kept_[region.index] >> slice & 1) == 0) continue;
-        follow(line, sampled_[std::size_t{slice} * indices_ + region.index], home(line), false);
+        follow(line, static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(line))),
+               sampled_[std::size_t{slice} * indices_ + region.index], home(line), false, CachedLine::not_noted);
       }
     }
   }
 
  private:
   static constexpr std::uint32_t block_regions = 8;
+
+  void keep(int sampling) {
+    const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
+    for (std::uint32_t slice = 0; slice < slices_; ++slice)
+      for (std::uint32_t index = 0; index < indices_; ++index) {
+        if (mix(std::size_t{slice} * indices_ + index) > keep_below) continue;
+        sampled_[std::size_t{slice} * indices_ + index] = sets_++;
+        kept_[index] |= std::uint64_t{1} << slice;
+      }
+  }
+
+  /// Of each of some slices the sets of all groups whose number has in so many of its four lowest bits one value, so
+  /// that a segment has as many lines in them whatever its group. The four sets of a directory's entry stay together,
+  /// and so do slices that keep each other's copies. Of a directory those sets are followed that differ in the other
+  /// bits: of each segment they get what sets of a directory get, one entry or none.
+  void keep_of_hash(int sampling) {
+    constexpr unsigned bits = L2Hash::directory_set_bits;
+    const unsigned fixed = std::min(bits, static_cast<unsigned>(std::bit_width(static_cast<unsigned>(sampling)) - 1));
+    free_bits_ = bits - fixed;
+    const std::uint32_t paired = hash_->paired_slices(),
+                        wanted = std::max(1U, (slices_ << fixed) / static_cast<unsigned>(sampling));
+    struct Kept {
+      std::uint32_t slice, slices, value;
+    };
+    std::vector<Kept> kept;
+    // Lines that follow each other have one value of those bits and go to slices that do: each slice has another value,
+    // in the order, of 128 that were tried, in which a key tile's lines are followed most evenly.
+    for (std::uint32_t slice = 0; slice < slices_; slice += kept.back().slices) {
+      const auto number = static_cast<std::uint32_t>(kept.size());
+      kept.push_back({slice, slice < paired ? 2U : 1U, (3 * number + 2 * (number >> 2)) & ((1U << fixed) - 1)});
+    }
+    std::ranges::sort(kept, {}, [](const Kept& k) { return mix(k.slice); });
+    std::uint32_t slices = 0;
+    std::erase_if(kept, [&](const Kept& k) { return (slices += k.slices) > wanted + k.slices - 1; });
+    std::ranges::sort(kept, {}, &Kept::slice);  // pairs first: their sets' numbers are multiples of eight
+    directory_of_slice_.assign(slices_, 0);
+    for (const auto& [first, n, value] : kept) {
+      for (std::uint32_t upper = 0; upper < indices_; upper += L2Hash::sets_a_group)
+        for (std::uint32_t low = 0; low < 1U << free_bits_; ++low)
+          for (std::uint32_t slice = first; slice < first + n; ++slice)
+            for (std::uint32_t line = 0; line < L2Hash::sets_a_group >> bits; ++line)
+              sampled_[std::size_t{slice} * indices_ + upper + (line << bits | value << free_bits_ | low)] = sets_++;
+      for (std::uint32_t slice = first; slice < first + n; ++slice) {
+        directory_of_slice_[slice] = static_cast<std::uint32_t>(directory_sets_);
+        directory_sets_ += 1 << (L2Hash::directory_segment_bits + free_bits_);
+      }
+    }
+  }
+  std::uint32_t directory_of(const L2Hash::Place& place) const {
+    return directory_of_slice_[place.slice] + (place.directory >> L2Hash::directory_set_bits << free_bits_) +
+           (place.directory & ((1U << free_bits_) - 1));
+  }
 
   /// By the hash. Rows that follow each other often lie in one block: the last one is kept.
   L2Hash::Place placed(std::int64_t line) const {
@@ -214,7 +265,9 @@ class LineSampler {
   mutable std::uint64_t hash_block_at_ = ~std::uint64_t{0};
   mutable Region region_{};  // number region_at_
   mutable std::int64_t region_at_ = -1;
-  int sets_ = 0;
+  unsigned free_bits_ = 0;  // of the four lowest of a set's number, in which the sets that are followed differ
+  std::vector<std::uint32_t> directory_of_slice_;  // number of its first directory set among those that are followed
+  int sets_ = 0, directory_sets_ = 0;
   double share_ = 1;
 };
 

@@ -214,11 +214,11 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
       std::min(tiles, static_cast<double>(r.tasks * grid.plan.cluster) * average) * static_cast<double>(lines_a_tile);
   const std::int64_t all_sets = LineSampler::all_sets(device);
   const auto most = static_cast<double>(options.max_line_accesses);
-  r.sampling = options.sampling != 0 ? options.sampling : 8;
+  r.sampling = options.sampling != 0 ? options.sampling : 4;
   // beyond one set in 64 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
   // too many of them
   const bool spills = grid.spill_lines() > 0;
-  const int coarse = spills ? 16 : 64, huge = spills ? 6 : 4;
+  const int coarse = spills ? 16 : 32, huge = spills ? 6 : 4;
   if (options.sampling == 0)
     while (accesses / r.sampling > (r.sampling < coarse ? most : huge * most) && r.sampling < 256) r.sampling *= 2;
   while (r.sampling > 1 && all_sets / r.sampling < 32) r.sampling /= 2;

@@ -48,6 +48,16 @@ constexpr std::array<std::uint64_t, 8> of_segment{bits({4, 5, 7, 8, 9, 11, 12, 1
                                                   bits({2, 4, 5, 7, 8, 10, 11, 12, 14}),
                                                   bits({2, 3, 4, 5, 6, 8, 10, 11, 13, 15}),
                                                   bits({5, 8, 9, 13, 14})};
+// And of its directory set: what changes the four bits that a set's lowest go with, and the five others.
+constexpr std::array<std::uint64_t, 9> of_directory{bits({0, 15}),
+                                                    bits({0, 8, 9, 10}),
+                                                    bits({2, 3, 8, 9}),
+                                                    bits({4, 8, 15}),
+                                                    bits({1, 5, 7, 10}),
+                                                    bits({0, 3, 7, 8, 11, 12}),
+                                                    bits({0, 2, 6, 7, 8, 11, 13}),
+                                                    bits({0, 4, 7, 9, 11, 14}),
+                                                    bits({1, 4, 6, 7, 9, 15})};
 constexpr std::array<int, 3> of_set{9, 2, 0};  // bits of a line's number that a set has as they are
 
 std::uint32_t parities(std::uint64_t x, std::span<const std::uint64_t> masks) {
@@ -94,7 +104,8 @@ L2Hash::Block L2Hash::block(std::uint64_t number) const {
   const std::uint64_t unit = number << of_.unit_bits, segment = unit / of_.parts;
   return {parities(number * block_lines, of_.masks),
           static_cast<std::uint32_t>(unit % of_.parts),
-          {key(segment), key(segment + 1)}};
+          {key(segment), key(segment + 1)},
+          {parities(segment, of_directory), parities(segment + 1, of_directory)}};
 }
 
 }  // namespace attest

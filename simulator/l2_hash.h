@@ -8,6 +8,8 @@
 // slice      of a partition: a segment's eighths of units are dealt over 5 parts or 47, in 8 turns. A part is one of an
 //            H200's slices, of which the 48th has no lines; with three exclusive ors it is one of an H100's 40.
 // set        of a group: the turn and three bits of the line's number, six bits that the segment's number changes
+// directory  of a slice, 512 sets, which note what the other partition has copies of (L2Cache): five exclusive ors of a
+//            segment's number, and the four lowest of the set's six bits as the segment's number changes them
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,6 +22,8 @@ class L2Hash {
  public:
   static constexpr std::uint32_t groups = 5, sets_a_group = 64, sets_a_slice = groups * sets_a_group;
   static constexpr std::uint32_t block_lines = 1024;
+  /// Bits of a directory set's number: of the segment alone, and of those that a set's lowest bits go with.
+  static constexpr unsigned directory_segment_bits = 5, directory_set_bits = 4;
   static constexpr std::int64_t line_bytes = 128;
 
   /// Whether the device's L2 is one whose hash is known, an H100's or an H200's.
@@ -33,13 +37,14 @@ class L2Hash {
 
   /// What lines have in common of which the first one's number is a multiple of 1024.
   struct Block {
-    std::uint32_t functionals;         // of the higher bits of their numbers
-    std::uint32_t in_segment;          // the place of their first unit
-    std::array<std::uint32_t, 2> key;  // group and changes of that segment's sets, and of the next one's
+    std::uint32_t functionals;               // of the higher bits of their numbers
+    std::uint32_t in_segment;                // the place of their first unit
+    std::array<std::uint32_t, 2> key;        // group and changes of that segment's sets, and of the next one's
+    std::array<std::uint32_t, 2> directory;  // and of its directory sets
   };
   Block block(std::uint64_t number) const;
   struct Place {
-    std::uint32_t slice, index;  // the set's among those of its slice
+    std::uint32_t slice, index, directory;  // the set's among those of its slice, and the directory set's
     std::uint8_t home;
   };
   /// Of the line that is `low` lines behind the block's first.
@@ -49,8 +54,9 @@ class L2Hash {
     const bool next = unit >= of_.parts;
     if (next) unit -= of_.parts;
     const Eighth eighth = eighths_[unit << 3 | (f >> 3 & 7)];
-    return {static_cast<std::uint32_t>(eighth.part) << of_.slice_bits | (f >> 6 & ((1u << of_.slice_bits) - 1)),
-            block.key[next] ^ eighth.turn ^ f >> 10 << 3, static_cast<std::uint8_t>(f >> 9 & 1)};
+    const std::uint32_t index = block.key[next] ^ eighth.turn ^ f >> 10 << 3;
+    return {static_cast<std::uint32_t>(eighth.part) << of_.slice_bits | (f >> 6 & ((1u << of_.slice_bits) - 1)), index,
+            block.directory[next] ^ (index & ((1u << directory_set_bits) - 1)), static_cast<std::uint8_t>(f >> 9 & 1)};
   }
 
   /// What the two GPUs have of their own.

@@ -44,7 +44,7 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
           {schedule.slots() * warps_of_slot(), local_words()}, frame_.of_tile > 0 ? frame_.of_tile : local_words(),
           [&](std::int64_t warp) { return schedule.side(static_cast<int>(warp / warps_of_slot())); }, sampler_, device),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
-             static_cast<int>(device.l2_dirty_ways)),
+             static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
       coalescer_(device.gpcs()),
       merging_(merging_part(plan_, grid.k, grid.v, grid.p.nheads_k)),
       asked_q_(asked_part(plan_, Operand::q, grid.q, grid.nheads)),

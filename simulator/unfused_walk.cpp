@@ -45,7 +45,7 @@ class Walk {
         tiles_(std::move(tiles)),
         sampler_(device, sampling),
         cache_(static_cast<int>(partitions_), sampler_.sets(), static_cast<int>(device.l2_ways),
-               static_cast<int>(device.l2_dirty_ways)),
+               static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
         frames_(static_cast<std::size_t>(slots_)) {
     const auto lines = static_cast<std::int64_t>(kernels.local_bytes) / LineSampler::line_bytes;
     const LocalPlaces places(

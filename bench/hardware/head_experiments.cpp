@@ -34,6 +34,47 @@ void head_read(const Bench& bench) {
         }
 }
 
+// Parts of lines by where they begin: rows of one line or two, of which so many bytes are read from `base` on, five
+// times, by one side or both; `mib` of lines.
+void head_parts(const Bench& bench) {
+  struct Way {
+    const char* how;
+    PhaseOp op;
+  };
+  for (const Way& way : {Way{"read", PhaseOp::read}, Way{"read_async_line", PhaseOp::read_async_line}})
+    for (const int sides : {1, 2})
+      for (const auto& [row_bytes, base] : {std::pair{256, 0},
+                                            {256, 128},
+                                            {192, 0},
+                                            {192, 64},
+                                            {192, 128},
+                                            {192, 192},
+                                            {160, 0},
+                                            {160, 96},
+                                            {160, 224},
+                                            {128, 0},
+                                            {128, 64},
+                                            {128, 128},
+                                            {128, 192},
+                                            {64, 0},
+                                            {64, 64},
+                                            {64, 128},
+                                            {64, 192}})
+        for (const int size : {20, 24}) {
+          bench.row(way.how, sides, row_bytes, base, size);
+          const int lines = (base % 128 + row_bytes + 127) / 128;
+          const std::int64_t rows = size * kMiB / (128 * lines);
+          run_phases({{.op = way.op,
+                       .workers = sides == 2 ? Workers::both_sides : Workers::side0,
+                       .bytes = rows * row_bytes,
+                       .base = base,
+                       .row_bytes = row_bytes,
+                       .row_stride = 24 * 128,
+                       .rounds = 5}},
+                     bench.buffer, bench.sms);
+        }
+}
+
 // The same of whole lines, two a row, by how many lines lie between rows: as many heads of 128 columns are half of it.
 void head_strides(const Bench& bench) {
   for (const int lines : {6, 12, 14, 18, 20, 24, 25, 30, 32, 34, 35, 36, 40, 42})
@@ -104,6 +145,7 @@ void beyond_columns(const Bench& bench) {
 
 std::vector<Experiment> head_experiments() {
   return {{"head_read", "how,row_stride,row_bytes,base,mib", head_read},
+          {"head_parts", "how,sides,row_bytes,base,mib", head_parts},
           {"head_strides", "lines,mib", head_strides},
           {"head_boxes", "promotion,columns,heads,first,read,rows,rounds", head_boxes},
           {"beyond_columns", "columns,heads,head,promotion,half", beyond_columns}};

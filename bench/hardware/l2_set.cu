@@ -3,9 +3,6 @@
 //
 //     l2_set > docs/results/h200-l2/one_set.csv
 //     l2_set victims > docs/results/h100/set_victims.csv
-//
-// Accesses are of whole lines, by a warp each: lanes that write parts of a sector would have DRAM read for the next
-// read of it.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,6 +16,7 @@
 #include <vector>
 
 #include "attest/hardware/l2_set_finder.cuh"
+#include "turns.cuh"
 
 namespace attest::hardware {
 namespace {
@@ -26,85 +24,15 @@ namespace {
 constexpr std::size_t kWanted = 34;  // lines of the set
 constexpr int kAccesses = 1500;
 
-enum class Kind : std::uint8_t { read, write, read_evict_first, read_last };
-struct Access {
-  std::uint16_t actor;  // 0: an SM of the lines' side; 1: of the other one
-  Kind kind;
-  std::uint8_t line;
-};
-
-/// Two CTAs, each on its SM, make the accesses in turn.
-__global__ void __launch_bounds__(32, 1)
-    play(std::uint8_t* buffer, const std::uint32_t* lines, const Access* accesses, int count, int far_sm,
-         volatile unsigned* turn, unsigned* arrived, std::uint16_t* cycles) {
-  extern __shared__ Access list[];
-  const int me = sm_id() == 0 ? 0 : sm_id() == static_cast<unsigned>(far_sm) ? 1 : -1;
-  if (me < 0) return;
-  for (int i = threadIdx.x; i < count; i += 32) list[i] = accesses[i];
-  auto* const where = reinterpret_cast<std::uint32_t*>(list + count);
-  for (int i = threadIdx.x; i < static_cast<int>(kWanted); i += 32) where[i] = lines[i];
-  auto* const took = reinterpret_cast<std::uint16_t*>(where + kWanted);
-  __syncwarp();
-  unsigned generation = 0;
-  grid_barrier(arrived, generation, 2);
-  std::uint32_t sum = 0;
-  for (int i = 0; i < count; ++i) {
-    const Access a = list[i];
-    if (a.actor != me) continue;
-    if (i > 0 && list[i - 1].actor != me)
-      while (*turn != static_cast<unsigned>(i)) {
-      }
-    std::uint8_t* const at = buffer + kLineBytes * where[a.line] + 4 * threadIdx.x;
-    std::uint32_t x = 0;
-    __syncwarp();
-    const long long began = clock64();
-    if (a.kind == Kind::read) x = read(at);
-    if (a.kind == Kind::read_evict_first)
-      asm volatile(
-          "{.reg .b64 p; createpolicy.fractional.L2::evict_first.b64 p, 1.0;"
-          " ld.global.cg.L2::cache_hint.u32 %0, [%1], p;}"
-          : "=r"(x)
-          : "l"(at)
-          : "memory");
-    if (a.kind == Kind::read_last) asm volatile("ld.global.lu.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
-    if (a.kind == Kind::write) {
-      asm volatile("st.global.cg.u32 [%0], %1;" ::"l"(at), "r"(0) : "memory");
-      __threadfence();
-    }
-    sum += x;
-    asm volatile("" ::"r"(sum) : "memory");
-    if (sum == kNever) __trap();
-    took[i] = static_cast<std::uint16_t>(min(clock64() - began, 65535ll));
-    __syncwarp();
-    if (i + 1 < count && list[i + 1].actor != me) {
-      __threadfence();
-      *turn = i + 1;
-    }
-  }
-  __syncwarp();
-  for (int i = threadIdx.x; i < count; i += 32)
-    if (list[i].actor == me) cycles[i] = took[i];
-}
-
 class Set {
  public:
-  Set() : lines_(finder_.find()) {
-    finder_.add(lines_, kWanted);
-    check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
-  }
+  Set() : lines_(finder_.find()) { finder_.add(lines_, kWanted); }
 
+  /// Actor 0 is an SM of the lines' side, actor 1 one of the other.
   std::vector<std::uint16_t> played(const std::vector<Access>& accesses) const {
-    const DeviceArray<std::uint32_t> lines(lines_);
-    const DeviceArray<Access> list(accesses);
-    const DeviceArray<unsigned> turn(1), arrived(1);
-    const DeviceArray<std::uint16_t> cycles(accesses.size());
     int far_sm = 0;
     while (finder_.sms()[static_cast<std::size_t>(far_sm)].side == finder_.sms()[0].side) ++far_sm;
-    play<<<static_cast<unsigned>(finder_.sms().size()), 32, kSmemOneCtaAnSm>>>(
-        finder_.buffer(), lines.data(), list.data(), static_cast<int>(accesses.size()), far_sm, turn.data(),
-        arrived.data(), cycles.data());
-    check(cudaDeviceSynchronize());
-    return cycles.download();
+    return take_turns(accesses, finder_.buffer(), lines_, {0, far_sm}, finder_.sms());
   }
 
  private:

@@ -28,10 +28,9 @@ constexpr Beyond beyond[] = {
     {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
     {"headdim", "l2_read_bytes", 6.1, 12.9, drift},
     {"paged", "l2_read_bytes", 11.2, 33.3, drift},
-    {"synchronous", "l2_read_bytes", 6.9, 21.8, drift},
-    {"synchronous", "dram_read_bytes", 2.1, 6, lost},
-    {"scores", "dram_read_bytes", 3.2, 9.5, lost},
-    {"forced spill", "dram_read_bytes", 5.4, 12.2, "512 keys under a mask: not known why"},
+    {"synchronous", "l2_read_bytes", 6.1, 17.2, drift},
+    {"scores", "dram_read_bytes", 3.3, 9.8, lost},
+    {"forced spill", "dram_read_bytes", 3.8, 11.9, "512 keys under a mask: not known why"},
     {"forced spill", "cycles", 4.7, 14.9, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.2, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "dram_write_bytes", 21.4, 57.1, drift},
@@ -102,12 +101,12 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached("spill_tails.csv", false, 19,
                  {{"sm_read_bytes", 1.0, 2.6},
                   {"l2_read_bytes", 2.9, 8.8},
-                  {"dram_read_bytes", 3.7, 19.6},
+                  {"dram_read_bytes", 4.0, 19.6},
                   {"cycles", 4.5, 13.7}});
   expect_reached("spill_tails_blind.csv", false, 21,
                  {{"sm_read_bytes", 1.2, 2.4},
                   {"l2_read_bytes", 2.3, 14.8},
-                  {"dram_read_bytes", 3.5, 17.7},
+                  {"dram_read_bytes", 3.7, 18.0},
                   {"cycles", 3.7, 6.5}});
 }
 

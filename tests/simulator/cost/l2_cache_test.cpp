@@ -39,17 +39,17 @@ TEST(L2Cache, CyclicReadsOfOneLineTooManyNeverHit) {
     for (std::uint32_t t = 0; t < 5; ++t) EXPECT_EQ(cache.read(line(t), 0), Outcome::miss);
 }
 
-// A line of set 0 whose copy lies in set 1: lines of set 1 drive the copy out, those of set 0 the line at home.
+// A line of set 0 whose copy lies in set 4: lines of set 4 drive the copy out, those of set 0 the line at home.
 TEST(L2Cache, ACopyMayLieInTheSetBeside) {
   CachedLine far = line(7);
   far.paired = 1;
-  L2Cache cache(2, 2, 1, 1);
+  L2Cache cache(2, 5, 1, 1);
   EXPECT_EQ(cache.read(far, 1), Outcome::miss);
   cache.read(line(8, 1, 0), 1);  // of the copy's partition, in the line's own set
   EXPECT_EQ(cache.read(far, 1), Outcome::near_hit);
-  cache.read(line(9, 1, 1), 1);
+  cache.read(line(9, 1, 4), 1);
   EXPECT_EQ(cache.read(far, 1), Outcome::far_hit);
-  cache.read(line(10, 0, 1), 0);  // of its home, in the set beside
+  cache.read(line(10, 0, 4), 0);  // of its home, in the set beside
   EXPECT_EQ(cache.read(far, 0), Outcome::near_hit);
   cache.read(line(11, 0, 0), 0);
   EXPECT_EQ(cache.read(far, 0), Outcome::miss);

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t first_line = (std::uint64_t{528} << 20) / L2Hash::line_bytes;  // of the buffer
 
 struct Case {
-  const char *device, *file, *far_file;
+  const char *device, *file, *far_file, *mates;
   std::size_t sets;
   std::uint64_t far_mib;  // where the far buffer begins, of 60 GiB
 };
@@ -38,7 +38,7 @@ L2Hash::Place at_home(const L2Hash& hash, std::uint64_t line) {
 
 /// Of a line as the partition keeps it whose sets were read.
 Place place_of(const L2Hash& hash, std::uint64_t line, bool home) {
-  const auto [slice, index, of] = at_home(hash, line);
+  const auto [slice, index, directory, of] = at_home(hash, line);
   return {slice ^ (!home && slice < hash.paired_slices() ? 1u : 0u), index};
 }
 
@@ -103,6 +103,46 @@ TEST_P(Hash, HomesAreThoseOfTheSidesThatAreNear) {
   EXPECT_EQ(both.size(), 2u);  // either, always the same way round
 }
 
+// Lines whose copies go with each other (`l2_copies mates`, of 256 MiB on an H100, of 31 GiB on an H200): they share a
+// directory set and hardly any set of L2. Seen when the directory's hash was read off: two thirds of the H200's and all
+// of the H100's targets.
+TEST_P(Hash, LinesWhoseCopiesGoTogetherShareADirectorySet) {
+  const L2Hash hash(load_device(GetParam().device));
+  std::set<std::string> targets;
+  int mates = 0, of_a_set = 0;
+  for (const MeasuredRow& row : measured_rows(GetParam().mates)) {
+    const L2Hash::Place target = at_home(hash, std::stoull(row.at("target"))),
+                        mate = at_home(hash, std::stoull(row.at("mate")));
+    targets.insert(row.at("target"));
+    ++mates, of_a_set += target.index == mate.index ? 1 : 0;
+    EXPECT_EQ(std::tuple(mate.slice, mate.home, mate.directory),
+              std::tuple(target.slice, target.home, target.directory))
+        << row.at("target") << " and " << row.at("mate");
+  }
+  std::printf("%s: %d mates of %zu targets\n", GetParam().device, mates, targets.size());
+  EXPECT_GE(targets.size(), 16u);
+  EXPECT_GT(mates, 10 * static_cast<int>(targets.size()));
+  EXPECT_EQ(of_a_set, 0);  // those of one set were not read
+}
+
+// Of a segment a slice has 16 entries of either home, each in a directory set of its own, and 16 segments' entries
+// share one of 512 sets as often as 16 of 512 at random.
+TEST_P(Hash, ASegmentsEntriesHaveDirectorySetsOfTheirOwn) {
+  const L2Hash hash(load_device(GetParam().device));
+  std::map<std::tuple<std::uint32_t, int, std::uint32_t>, std::set<std::pair<std::uint64_t, std::uint32_t>>> entries;
+  constexpr std::uint64_t blocks = 5 * 47;  // whole segments
+  for (std::uint64_t block = 0; block < blocks; ++block)
+    for (std::uint32_t low = 0; low < L2Hash::block_lines; ++low) {
+      const L2Hash::Place p = hash.place(hash.block(block), low);
+      EXPECT_LT(p.directory, 1u << (L2Hash::directory_segment_bits + L2Hash::directory_set_bits));
+      entries[{p.slice, p.home, p.directory}].insert({block, low & ~5u});
+    }
+  std::size_t all = 0, most = 0;
+  for (const auto& [set, of] : entries) all += of.size(), most = std::max(most, of.size());
+  EXPECT_EQ(all, blocks * L2Hash::block_lines / 4);
+  EXPECT_LE(most, 8u);
+}
+
 // As many blocks as make whole segments: each set of a group has as many lines of either home as segments are the
 // group's.
 TEST_P(Hash, ASegmentFillsTheSetsOfItsGroupEvenly) {
@@ -111,7 +151,7 @@ TEST_P(Hash, ASegmentFillsTheSetsOfItsGroupEvenly) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, int>, int> lines;
   for (std::uint64_t block = blocks; block < 2 * blocks; ++block)
     for (std::uint32_t low = 0; low < L2Hash::block_lines; ++low) {
-      const auto [slice, index, home] = hash.place(hash.block(block), low);
+      const auto [slice, index, directory, home] = hash.place(hash.block(block), low);
       EXPECT_LT(slice, hash.slices());
       ++lines[{slice, index, home}];
     }
@@ -127,11 +167,13 @@ TEST_P(Hash, ASegmentFillsTheSetsOfItsGroupEvenly) {
   EXPECT_EQ(segments * 2 * L2Hash::sets_a_group * hash.slices(), blocks * L2Hash::block_lines);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    L2Hash, Hash,
-    ::testing::Values(Case{"h200", ATTEST_H200_L2 "/set_labels.csv", ATTEST_H200_L2 "/far_labels.csv", 131, 786},
-                      Case{"h100", ATTEST_H100 "/set_labels.csv", ATTEST_H100 "/far_labels.csv", 139, 788}),
-    [](const auto& of) { return std::string(of.param.device); });
+INSTANTIATE_TEST_SUITE_P(L2Hash, Hash,
+                         ::testing::Values(Case{"h200", ATTEST_H200_L2 "/set_labels.csv",
+                                                ATTEST_H200_L2 "/far_labels.csv", ATTEST_H200_L2 "/directory_mates.csv",
+                                                131, 786},
+                                           Case{"h100", ATTEST_H100 "/set_labels.csv", ATTEST_H100 "/far_labels.csv",
+                                                ATTEST_H100 "/directory_mates.csv", 139, 788}),
+                         [](const auto& of) { return std::string(of.param.device); });
 
 TEST(L2Hash, IsKnownOfTwoGpus) {
   for (const char* name : {"a100", "b200", "h100", "h200", "rtx4090", "orin-agx", "mtt-s4000"})

@@ -194,7 +194,8 @@ TEST(L2Measured, SectorsThatAreWrittenInPartAreReadAsMeasured) {
     if (row.at("how") == "half read again") continue;
     const std::int64_t bytes = std::stoi(row.at("row_bytes")), stride = std::stoi(row.at("row_stride"));
     const std::int64_t written = std::int64_t{std::stoi(row.at("written_mib"))} << 20;
-    L2Cache cache(2, sampler.sets(), static_cast<int>(h200.l2_ways), static_cast<int>(h200.l2_dirty_ways));
+    L2Cache cache(2, sampler.sets(), static_cast<int>(h200.l2_ways), static_cast<int>(h200.l2_dirty_ways),
+                  sampler.directory_sets());
     for (const std::int64_t base : {0, 16}) {
       if (base > 0 && row.at("how") != "half then the other") break;
       for (std::int64_t i = 0; i < written / bytes; ++i) {

@@ -98,6 +98,51 @@ TEST(L2Set, BothGpusHitAndMissAlike) {
   EXPECT_TRUE(h200 == outcomes(ATTEST_H100 "/one_set.csv"));
 }
 
+/// Entries of one directory set (`l2_copies`), whose lines have sets of their own, and lines of the copies' side in
+/// sets of the first entries' first lines: reads that are predicted otherwise than they were.
+struct Directory {
+  int reads = 0, far = 0, wrong = 0;
+};
+Directory in_directory(const std::string& file) {
+  constexpr std::uint16_t entries = 12, fillers = 18;
+  L2Cache cache(2, 4 * entries, 16, 7, 1);
+  Directory of;
+  for (const MeasuredRow& row : measured_rows(file)) {
+    std::istringstream accesses(row.at("accesses"));
+    const std::string& outcomes = row.at("outcomes");
+    std::string access;
+    for (std::size_t i = 0; accesses >> access; ++i) {
+      const auto number = static_cast<std::uint16_t>(std::stoi(access.substr(2)));
+      const auto filler = static_cast<std::uint16_t>(number - 4 * entries);
+      CachedLine line{number, number, 0, 15};
+      line.directory = 0;
+      if (number >= 4 * entries)
+        line = {std::uint32_t{1000} + filler, static_cast<std::uint16_t>(4 * (filler / fillers)), 1, 15};
+      const int side = access[0] == 'a' ? 0 : 1;
+      if (access[1] == 'w') {
+        cache.write(line, side);
+        continue;
+      }
+      const bool near = cache.read(line, side) == Outcome::near_hit;
+      if (i < not_known || line.home != 0) continue;
+      ++of.reads, of.far += side == 1 && outcomes[i] != 'n' ? 1 : 0, of.wrong += near != (outcomes[i] == 'n') ? 1 : 0;
+    }
+  }
+  std::printf("%s: %d reads, %d beyond the near partition, %d predicted otherwise\n", file.c_str(), of.reads, of.far,
+              of.wrong);
+  return of;
+}
+
+TEST(L2Set, ADirectorysEntriesTakeTheirCopiesWithThem) {
+  for (const char* file : {ATTEST_H200_L2 "/directory_plays.csv", ATTEST_H100 "/directory_plays.csv",
+                           ATTEST_H200_L2 "/directory_gone.csv", ATTEST_H100 "/directory_gone.csv"}) {
+    const Directory of = in_directory(file);
+    EXPECT_GT(of.reads, 5000);
+    EXPECT_GT(of.far, 600);
+    EXPECT_EQ(of.wrong, 0) << file;
+  }
+}
+
 /// The line that goes for the one that is read last, of 16 that were read in order before.
 TEST(L2Set, VictimsAsMeasured) {
   int experiments = 0, dirty_to_go = 0, wrong = 0;

@@ -41,7 +41,7 @@ constexpr Beyond beyond[] = {
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},
-    {"forced spill", "dram_read_bytes", 10.4, 18.1,
+    {"forced spill", "dram_read_bytes", 9.0, 15.8,
      "all but one too few, with as many lines of frames a set as counted"},
     {"headdim", "dram_write_bytes", 17.3, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.8, 21.3,

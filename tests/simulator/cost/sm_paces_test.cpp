@@ -222,7 +222,7 @@ void expect_waves(const char* device, const char* path, const std::map<std::int6
 // SMs that go at paces of their own come to a head's keys ever later, until L2 has let go of them. With equal paces the
 // last of these is 0.68.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
-  constexpr Range near{0.95, 1.08};
+  constexpr Range near{0.94, 1.08};
   expect_waves("h100", ATTEST_H100 "/spill_waves.csv", {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}},
                {0.93, 1});
 }
@@ -231,7 +231,7 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
   constexpr Range near{0.86, 1};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
-               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.89, 1.04});
+               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.89, 1.06});
 }
 
 // Calls of a few waves, each at its own clock. The furthest are calls of a wave that is not quite full, which end with
@@ -245,8 +245,8 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
   };
   std::vector<Off> figures = {{"cycles", 3.5, 10.4},
                               {"l2_read_bytes", 1.8, 7.1},
-                              {"dram_read_bytes", 10.9, 35.3},
-                              {"dram_write_bytes", 16.1, 92.5}};
+                              {"dram_read_bytes", 10.0, 34.7},
+                              {"dram_write_bytes", 15.5, 97.8}};
   int calls = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/spill_tails.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };

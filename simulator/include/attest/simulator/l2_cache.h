@@ -11,7 +11,11 @@
 // A read of a line that lives on the other side looks near, then crosses to the home side, then goes to DRAM, and fills
 // both. A near hit does not refresh the home copy. A line is there sector by sector as it is written, and by its
 // 64-byte halves as it is read.
+//
+// The home notes in a directory what the other partition has copies of: four lines an entry, 512 bytes of neighbours.
+// An entry that must go takes those copies with it, whether they are in use or not (docs/results/h200-l2.md).
 #pragma once
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -19,17 +23,20 @@
 
 namespace attest {
 
-/// One 128-byte line of memory as the cache sees it: place and name, computed once.
+/// One 128-byte line of memory as the cache sees it: place and name, computed once. Where its home has a directory, it
+/// is one of four lines, whose sets and tags differ in the two lowest bits alone.
 struct CachedLine {
+  static constexpr std::uint16_t not_noted = 0xFFFF;
   std::uint32_t tag;  // hash of the address, apart from the bits that chose the set
   std::uint16_t set;
   std::uint8_t home : 1;        // partition whose DRAM holds it
   std::uint8_t sectors : 4;     // a bit for each 32-byte sector of it that the access wants, the first lowest
   std::uint8_t whole : 1 = 0;   // a read brings all of the line, not the 64-byte halves that it wants (L2::128B)
   std::uint8_t beside : 1 = 0;  // of a row's copy, what is asked for and not wanted
-  std::uint8_t paired : 1 = 0;  // the other partition's copy is in the set whose number differs in the lowest bit
+  std::uint8_t paired : 1 = 0;  // the other partition's copy is in the set whose number differs in the third bit
   // Of its first sector so much is not in the access, and of its last one, in units of 2 bytes.
   std::uint8_t before : 4 = 0, behind : 4 = 0;
+  std::uint16_t directory = not_noted;  // number of the set of its home's directory that notes copies of it
   int count() const { return std::popcount(sectors); }
   int bytes() const { return beside != 0 ? 0 : 32 * count() - 2 * (before + behind); }
 };
@@ -42,8 +49,11 @@ class L2Cache {
   /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, that write and, of the set, each read
   /// and each write at home that follows writes one back, until there is one fewer than `dirty_ways`: the line that
   /// tree PLRU names, by writes alone, among the others that are dirty, or of these among those whose last access had
-  /// `evict_first`.
-  L2Cache(int partitions, int sets, int ways, int dirty_ways);
+  /// `evict_first`. `directory_sets` a partition: of more than 6 entries of one the oldest goes with the next access at
+  /// home that its number names, a read or a write from either side or word that a copy is gone, but for an access from
+  /// the other side that is its own; of 8, two. Each access from the other side makes its entry the youngest, and it
+  /// goes once it has no copies.
+  L2Cache(int partitions, int sets, int ways, int dirty_ways, int directory_sets = 0);
 
   /// An SM on `side` reads; a miss fills from DRAM. A clean line whose last access had `evict_first`, as a last use has
   /// (ld.lu, LDL.LU), is among the first to go; where none is, one that comes takes the oldest line's place as any
@@ -55,7 +65,10 @@ class L2Cache {
     touch(near_set, way);
     mark(near_set, way, evict_first);
     clean_where_too_many(near_set, way);
-    if ((line.sectors & ~sectors(near_set, way, present)) == 0) return Outcome::near_hit;
+    if ((line.sectors & ~sectors(near_set, way, present)) == 0) {
+      if (side == line.home) access_at_home(line);
+      return Outcome::near_hit;
+    }
     return read_beyond(near_set, way, line, side, evict_first);
   }
   /// An SM on `side` asks for it in advance: a miss fills from DRAM, and what lives on the other side crosses but
@@ -94,13 +107,16 @@ class L2Cache {
   /// tree of its writes: a bit a node, the root's is bit 1 and the children of node n have 2n and 2n + 1, 1 where the
   /// half of higher ways was written longer ago | a bit a way that has sectors written in part | a byte a way: its
   /// sectors that are present, and those that are written | a word a way: which of its 32 pieces of 4 bytes writes
-  /// of parts of sectors have had.
+  /// of parts of sectors have had | where there are directories, a word a way: of a copy, the number of its directory
+  /// set and one.
   enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, in_part, num_words };
   enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
   std::uint32_t* set(int partition, const CachedLine& line) {
-    const std::size_t index = line.set ^ (partition != line.home ? line.paired : 0u);
+    return set(partition, line.set ^ (partition != line.home ? unsigned{line.paired} << 2 : 0u));
+  }
+  std::uint32_t* set(int partition, std::size_t index) {
     return &words_[(static_cast<std::size_t>(partition) * static_cast<std::size_t>(sets_per_partition_) + index) *
                    set_words_];
   }
@@ -117,6 +133,10 @@ class L2Cache {
   }
   std::uint32_t& pieces(std::uint32_t* set, int way) const {
     return set[2 * padded_ways_ + num_words + num_sectors * padded_ways_ / sizeof(std::uint32_t) +
+               static_cast<std::size_t>(way)];
+  }
+  std::uint32_t& noted(std::uint32_t* set, int way) const {
+    return set[3 * padded_ways_ + num_words + num_sectors * padded_ways_ / sizeof(std::uint32_t) +
                static_cast<std::size_t>(way)];
   }
   int find(const std::uint32_t* set, std::uint32_t tag) const {
@@ -149,11 +169,42 @@ class L2Cache {
     if (word(set, too_many) != 0) clean_another(set, way);
   }
   void clean_another(std::uint32_t* set, int way);
-  /// The way that the line has now.
-  int insert(std::uint32_t* set, const CachedLine& line, bool evict_first);
-  void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first) {
-    clean_where_too_many(set, insert(set, line, evict_first));
+  /// The way that the line has now; `copy`: the set is not one of its home.
+  int insert(std::uint32_t* set, const CachedLine& line, bool evict_first, bool copy);
+  void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first, bool copy) {
+    clean_where_too_many(set, insert(set, line, evict_first, copy));
   }
+  void forget(std::uint32_t* set, int way);
+
+  static constexpr std::size_t directory_entries = 6;
+  /// What the other partition has copies of.
+  struct Entry {
+    std::uint32_t tag;  // of its lines, with what their two lowest bits differ by from their sets'
+    std::uint16_t set;  // the first of the four that the copies are in
+  };
+  struct Directory {
+    std::size_t entries = 0;
+    std::array<Entry, directory_entries + 2> entry;  // the oldest first
+  };
+  bool is_noted(const CachedLine& line) const { return directory_sets_ > 0 && line.directory != CachedLine::not_noted; }
+  Directory& directory(int home, std::size_t number) {
+    return directories_[static_cast<std::size_t>(home * directory_sets_) + number];
+  }
+  /// Calls f(set, way) for each copy of an entry.
+  template <class F>
+  void for_copies(int home, const Entry& entry, F&& f);
+  static std::size_t find(const Directory& of, std::uint32_t tag);
+  static void erase(Directory& of, std::size_t number);
+  void drop_oldest(int home, Directory& of);
+  void access_at_home(const CachedLine& line) {
+    if (!is_noted(line)) return;
+    if (Directory& of = directory(line.home, line.directory); of.entries > directory_entries)
+      drop_oldest(line.home, of);
+  }
+  /// The other side reads beyond its partition, or writes.
+  void access_from_afar(const CachedLine& line);
+  /// A copy of the line with that tag is no longer there.
+  void copy_gone(int home, std::size_t number, std::uint32_t tag);
   void write(const CachedLine& line, int side, std::uint32_t written_pieces);
   void make_dirty(std::uint32_t* set, int way, std::uint8_t more);
   void clean(std::uint32_t* set, int way) { write_back(set, way, sectors(set, way, written)); }
@@ -177,6 +228,8 @@ class L2Cache {
   std::int64_t filled_sectors_ = 0, completed_sectors_ = 0, written_back_sectors_ = 0, crossed_sectors_ = 0,
                dirty_sectors_ = 0;
   std::vector<std::uint32_t> words_;
+  int directory_sets_;
+  std::vector<Directory> directories_;
 };
 
 }  // namespace attest

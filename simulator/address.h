@@ -51,7 +51,8 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
   return a;
 }
 
-/// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact.
+/// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact, but
+/// that one set of a directory stands for others (keep_of_hash).
 ///
 /// Where the GPU's own hash is known (L2Hash) lines fall as it has them, of memory that begins at 68 MiB: a process
 /// does not know where its own does, and from there on whole ranges and first parts of them miss as they did in
@@ -88,7 +89,10 @@ class LineSampler {
         kept_(indices_) {
     for (std::size_t block = 0; block < blocks_; ++block)
       turn_of_block_[block] = static_cast<std::uint32_t>(mix(block) % period_);
-    hash_ ? keep_of_hash(sampling) : keep(sampling);
+    if (hash_)
+      keep_of_hash(sampling);
+    else
+      keep(sampling);
     share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
   }
 
@@ -157,20 +161,22 @@ class LineSampler {
     const unsigned fixed = std::min(bits, static_cast<unsigned>(std::bit_width(static_cast<unsigned>(sampling)) - 1));
     free_bits_ = bits - fixed;
     const std::uint32_t paired = hash_->paired_slices(),
-                        wanted = std::max(1U, (slices_ << fixed) / static_cast<unsigned>(sampling));
+                        wanted = std::max(1U, ((slices_ << fixed) + static_cast<unsigned>(sampling) / 2) /
+                                                  static_cast<unsigned>(sampling));
     struct Kept {
       std::uint32_t slice, slices, value;
     };
     std::vector<Kept> kept;
-    // Lines that follow each other have one value of those bits and go to slices that do: each slice has another value,
+    // Lines that follow each other have one value of those bits and go to slices that do: these have different ones,
     // in the order, of 128 that were tried, in which a key tile's lines are followed most evenly.
     for (std::uint32_t slice = 0; slice < slices_; slice += kept.back().slices) {
       const auto number = static_cast<std::uint32_t>(kept.size());
       kept.push_back({slice, slice < paired ? 2U : 1U, (3 * number + 2 * (number >> 2)) & ((1U << fixed) - 1)});
     }
     std::ranges::sort(kept, {}, [](const Kept& k) { return mix(k.slice); });
-    std::uint32_t slices = 0;
-    std::erase_if(kept, [&](const Kept& k) { return (slices += k.slices) > wanted + k.slices - 1; });
+    std::size_t enough = 0;
+    for (std::uint32_t slices = 0; slices < wanted && enough < kept.size(); ++enough) slices += kept[enough].slices;
+    kept.resize(enough);
     std::ranges::sort(kept, {}, &Kept::slice);  // pairs first: their sets' numbers are multiples of eight
     directory_of_slice_.assign(slices_, 0);
     for (const auto& [first, n, value] : kept) {

@@ -215,7 +215,7 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   const std::int64_t all_sets = LineSampler::all_sets(device);
   const auto most = static_cast<double>(options.max_line_accesses);
   r.sampling = options.sampling != 0 ? options.sampling : 4;
-  // beyond one set in 64 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
+  // beyond one set in 32 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
   // too many of them
   const bool spills = grid.spill_lines() > 0;
   const int coarse = spills ? 16 : 32, huge = spills ? 6 : 4;

@@ -33,7 +33,8 @@ class Replay {
  public:
   Replay(const DeviceSpec& device, const LineSampler& sampler)
       : sampler_(sampler),
-        cache_(2, sampler.sets(), static_cast<int>(device.l2_ways), static_cast<int>(device.l2_dirty_ways)) {
+        cache_(2, sampler.sets(), static_cast<int>(device.l2_ways), static_cast<int>(device.l2_dirty_ways),
+               sampler.directory_sets()) {
     constexpr std::int64_t elsewhere = std::int64_t{1} << 40;
     int side = 0;
     sampler_.for_lines(elsewhere, elsewhere + TileWalkOptions{}.dirty_bytes_at_start,

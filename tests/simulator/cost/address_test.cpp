@@ -185,7 +185,7 @@ TEST(TileWalk, TheHashOfSetsKnowsStrides) {
 
 TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {
   for (const DeviceSpec& device : {load_device("h200"), load_device("h100"), another_gpu()})
-    for (const int sampling : {1, 8, 64}) {
+    for (const int sampling : {1, 8, 64, 128}) {
       const LineSampler sampler(device, sampling);
       std::vector<int> of_set(static_cast<std::size_t>(sampler.sets()));
       std::int64_t kept = 0, at_home[2] = {0, 0};
@@ -195,7 +195,8 @@ TEST(LineSampler, KeepsItsShareOfLinesAndSpreadsThemOverItsSets) {
       });
       EXPECT_NEAR(static_cast<double>(kept) * 128 / static_cast<double>(device.l2_bytes), sampler.share(),
                   0.02 * sampler.share());
-      EXPECT_NEAR(sampler.share() * sampling, 1, 0.1);
+      EXPECT_NEAR(sampler.share() * sampling, 1,
+                  sampling > 64 ? 0.2 : 0.1);  // slices are followed whole, some in pairs
       EXPECT_NEAR(static_cast<double>(at_home[0]) / static_cast<double>(kept), 0.5, 0.02);
       // 32 of each set if they were dealt evenly
       EXPECT_GE(*std::min_element(of_set.begin(), of_set.end()), 20) << sampling;

@@ -63,7 +63,8 @@ constexpr const char *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
                      *of_few = "calls of 2 to 24 heads: which of them CTAs read together";
 
 constexpr Beyond beyond[] = {
-    {blind, "cudnn", "DRAM read", 1.05, 9.7, "65,536 keys at headdim 64: of few sets 4 to 12%, by which are followed"},
+    {blind, "cudnn", "DRAM read", 1.05, 9.7,
+     "65,536 keys at headdim 64, by 5 to 12% as sets are followed: not known why"},
     {drawn, "fa2", "DRAM read", 3.4, 17.1, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
     {drawn, "cudnn", "L2 read", 8.1, 26.1, of_192},
     {"h200_fa3_causal.csv", "fa3", "DRAM read", 2.8, 10.7,

@@ -84,11 +84,7 @@ class LineSampler {
         blocks_(std::min(64U, indices_ & (~indices_ + 1))),
         block_bits_(static_cast<std::uint32_t>(std::countr_zero(blocks_))),
         period_(slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines))),
-        places_(places(slices_)),
-        sampled_(std::size_t{indices_} * slices_, -1),
-        kept_(indices_) {
-    for (std::size_t block = 0; block < blocks_; ++block)
-      turn_of_block_[block] = static_cast<std::uint32_t>(mix(block) % period_);
+        sampled_(std::size_t{indices_} * slices_, -1) {
     if (hash_)
       keep_of_hash(sampling);
     else
@@ -143,6 +139,10 @@ class LineSampler {
   static constexpr std::uint32_t block_regions = 8;
 
   void keep(int sampling) {
+    places_ = places(slices_);
+    for (std::size_t block = 0; block < blocks_; ++block)
+      turn_of_block_[block] = static_cast<std::uint32_t>(mix(block) % period_);
+    kept_.resize(indices_);
     const std::uint64_t keep_below = ~std::uint64_t{0} / static_cast<std::uint64_t>(sampling);
     for (std::uint32_t slice = 0; slice < slices_; ++slice)
       for (std::uint32_t index = 0; index < indices_; ++index) {
@@ -264,7 +264,7 @@ class LineSampler {
   std::uint32_t blocks_, block_bits_;  // of a range: as many as divide the indices, a power of two
   std::uint32_t period_;               // of slices that get two lines: turns by it leave them where they are
   std::array<std::uint32_t, 64> turn_of_block_{};
-  Places places_;
+  Places places_{};
   std::vector<std::int32_t> sampled_;   // number of a set among those that are kept, or -1
   std::vector<std::uint64_t> kept_;     // by set in a slice: a bit a slice in which it is kept
   mutable L2Hash::Block hash_block_{};  // number hash_block_at_

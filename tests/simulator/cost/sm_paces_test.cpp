@@ -13,6 +13,7 @@
 
 #include "attest/simulator/report.h"
 #include "measured_rows.h"
+#include "reached.h"
 #include "step_demands.h"
 #include "tile_walks.h"
 
@@ -238,16 +239,10 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
 // the SM that gets least.
 TEST(SmPaces, SpillOfAnH200sFewWaves) {
   DeviceSpec device = load_device("h200");
-  struct Off {
-    const char* figure;
-    double mean, most;  // explained, in per cent
-    double sum = 0, furthest = 0;
-  };
-  std::vector<Off> figures = {{"cycles", 3.5, 10.4},
-                              {"l2_read_bytes", 1.8, 7.1},
-                              {"dram_read_bytes", 10.0, 34.7},
-                              {"dram_write_bytes", 15.5, 97.8}};
-  int calls = 0;
+  Reached reached({{"cycles", 3.5, 10.4},
+                   {"l2_read_bytes", 1.8, 7.1},
+                   {"dram_read_bytes", 10.0, 34.7},
+                   {"dram_write_bytes", 15.5, 97.8}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/spill_tails.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };
     Case c = case_of(number("batch"), number("nheads"), number("nheads_k"), number("seqlen_q"), 128,
@@ -255,24 +250,9 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
     c.problem.seqlen_k = number("seqlen_k");
     device.sm_clock_hz = std::stod(row.at("cycles")) / std::stod(row.at("time_us")) * 1e6;
     const SimulationReport r = simulate(c, plan_named("sm80-spill", c, device), device, "sm80-spill");
-    const double predicted[] = {r.cycles, r.l2_read_bytes, r.dram_read_bytes, r.dram_write_bytes};
-    std::printf("%2lld x %2lld heads, %5lld x %5lld%s:", number("batch"), number("nheads"), number("seqlen_q"),
-                number("seqlen_k"), number("causal") != 0 ? ", causal" : "");
-    for (std::size_t i = 0; i < figures.size(); ++i) {
-      const double ratio = predicted[i] / std::stod(row.at(figures[i].figure));
-      std::printf("  %s %.3f", figures[i].figure, ratio);
-      figures[i].sum += std::abs(ratio - 1);
-      figures[i].furthest = std::max(figures[i].furthest, std::abs(ratio - 1));
-    }
-    std::printf("\n");
-    ++calls;
+    reached.add(command_line(c), {r.cycles, r.l2_read_bytes, r.dram_read_bytes, r.dram_write_bytes}, row);
   }
-  EXPECT_EQ(calls, 40);
-  for (const Off& off : figures) {
-    std::printf("%s: %.2f / %.1f\n", off.figure, 100 * off.sum / calls, 100 * off.furthest);
-    EXPECT_LE(100 * off.sum / calls, off.mean) << off.figure;
-    EXPECT_LE(100 * off.furthest, off.most) << off.figure;
-  }
+  reached.expect(40);
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 /// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact, but
 /// that one set of a directory stands for others (keep_of_hash).
 ///
-/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, of memory that begins at 68 MiB: a process
-/// does not know where its own does, and from there on whole ranges and first parts of them miss as they did in
+/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, tensors in memory that begins at 68 MiB: a
+/// process does not know where its own does, and from there on whole ranges and first parts of them miss as they did in
 /// cyclic_read and chunk_read. Other GPUs have one that conflicts about as often as an H200's.
 ///
 /// Measured on an H200 (docs/results/h200-l2.md), the share of cyclic reads that misses: a contiguous range conflicts
@@ -76,7 +76,8 @@ class LineSampler {
   static constexpr int line_bytes = 128, sector_bytes = 32;
   static constexpr std::int64_t region_lines = 64;
 
-  LineSampler(const DeviceSpec& device, int sampling)
+  /// Of a known hash `turn` says which of the sets are followed.
+  LineSampler(const DeviceSpec& device, int sampling, std::uint32_t turn = 0)
       : partitions_(static_cast<int>(device.l2_partitions)),
         hash_(L2Hash::known(device) ? std::optional<L2Hash>(device) : std::nullopt),
         slices_(hash_ ? hash_->slices() : static_cast<std::uint32_t>(device.l2_slices_per_partition)),
@@ -86,7 +87,7 @@ class LineSampler {
         period_(slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines))),
         sampled_(std::size_t{indices_} * slices_, -1) {
     if (hash_)
-      keep_of_hash(sampling);
+      keep_of_hash(sampling, turn);
     else
       keep(sampling);
     share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
@@ -97,13 +98,36 @@ class LineSampler {
     if (L2Hash::known(device)) return static_cast<int>(L2Hash::slices(device) * L2Hash::sets_a_slice);
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
+  /// Of all sets of a known hash of both partitions, the one into which the line at that address falls.
+  std::size_t whole_set(std::int64_t address) const {
+    const L2Hash::Place place = placed(address / line_bytes);
+    return (std::size_t{place.home} * slices_ + place.slice) * indices_ + place.index;
+  }
+  bool follows(std::size_t whole_set) const { return sampled_[whole_set % sampled_.size()] >= 0; }
   int sets() const { return sets_; }                      // that are followed
   double share() const { return share_; }                 // of all sets
   int directory_sets() const { return directory_sets_; }  // of a partition's directory, that follow what these have
 
-  /// Calls f(CachedLine) for each sampled line of bytes [first, last).
+  /// Calls f(CachedLine) for each sampled line of bytes [first, last) of tensors.
   template <class F>
   void for_lines(std::int64_t first, std::int64_t last, F&& f) const {
+    const std::int64_t begin = hash_ ? first_byte : 0;
+    lines_of_memory(begin + first, begin + last, f);
+  }
+  /// The same of a frame's word, by its line's address in memory. It has a name of its own: where tensors lie is not
+  /// known, so that they may be here too.
+  template <class F>
+  void for_line_of_frame(std::int64_t address, F&& f) const {
+    lines_of_memory(address, address + line_bytes, [&](CachedLine line) {
+      constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
+      line.tag ^= of_frames;
+      f(line);
+    });
+  }
+
+ private:
+  template <class F>
+  void lines_of_memory(std::int64_t first, std::int64_t last, F&& f) const {
     const std::int64_t end_line = (last + line_bytes - 1) / line_bytes;
     const auto follow = [&](std::int64_t line, std::uint32_t tag, std::int32_t set, std::uint8_t home, bool paired,
                             std::uint32_t directory) {
@@ -135,8 +159,8 @@ class LineSampler {
     }
   }
 
- private:
   static constexpr std::uint32_t block_regions = 8;
+  static constexpr std::int64_t first_byte = std::int64_t{68} << 20;
 
   void keep(int sampling) {
     places_ = places(slices_);
@@ -156,7 +180,7 @@ class LineSampler {
   /// that a segment has as many lines in them whatever its group. The four sets of a directory's entry stay together,
   /// and so do slices that keep each other's copies. Of a directory those sets are followed that differ in the other
   /// bits: of each segment they get what sets of a directory get, one entry or none.
-  void keep_of_hash(int sampling) {
+  void keep_of_hash(int sampling, std::uint32_t turn) {
     constexpr unsigned bits = L2Hash::directory_set_bits;
     const unsigned fixed = std::min(bits, static_cast<unsigned>(std::bit_width(static_cast<unsigned>(sampling)) - 1));
     free_bits_ = bits - fixed;
@@ -171,7 +195,7 @@ class LineSampler {
     // in the order, of 128 that were tried, in which a key tile's lines are followed most evenly.
     for (std::uint32_t slice = 0; slice < slices_; slice += kept.back().slices) {
       const auto number = static_cast<std::uint32_t>(kept.size());
-      kept.push_back({slice, slice < paired ? 2U : 1U, (3 * number + 2 * (number >> 2)) & ((1U << fixed) - 1)});
+      kept.push_back({slice, slice < paired ? 2U : 1U, (3 * number + 2 * (number >> 2) + turn) & ((1U << fixed) - 1)});
     }
     std::ranges::sort(kept, {}, [](const Kept& k) { return mix(k.slice); });
     std::size_t enough = 0;
@@ -198,14 +222,13 @@ class LineSampler {
 
   /// By the hash. Rows that follow each other often lie in one block: the last one is kept.
   L2Hash::Place placed(std::int64_t line) const {
-    const std::uint64_t at = static_cast<std::uint64_t>(line) + first_line;
+    const auto at = static_cast<std::uint64_t>(line);
     if (at / L2Hash::block_lines != hash_block_at_) {
       hash_block_at_ = at / L2Hash::block_lines;
       hash_block_ = hash_->block(hash_block_at_);
     }
     return hash_->place(hash_block_, static_cast<std::uint32_t>(at % L2Hash::block_lines));
   }
-  static constexpr std::uint64_t first_line = (std::uint64_t{68} << 20) / line_bytes;
 
   /// What the lines of a region have in common.
   struct Region {

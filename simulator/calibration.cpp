@@ -11,7 +11,6 @@
 #include "address.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/l2_cache.h"
-#include "local_place.h"
 
 namespace attest {
 
@@ -64,60 +63,6 @@ std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t p
 std::int64_t l2_dirty_ways_of(double part, std::int64_t ways) {
   const double dirty = part * static_cast<double>(ways);
   return dirty > static_cast<double>(ways - 1) ? ways : std::max<std::int64_t>(static_cast<std::int64_t>(dirty), 1);
-}
-
-FrameSpread frame_spread(const std::vector<int>& lines) {
-  FrameSpread s;
-  const auto sets = static_cast<double>(lines.size());
-  for (const int n : lines) s.mean += n / sets;
-  if (s.mean == 0) return s;
-  for (const int n : lines) s.variance_over_mean += (n - s.mean) * (n - s.mean) / sets / s.mean;
-  return s;
-}
-
-FrameSpread frame_spread(int words, const DeviceSpec& device) {
-  constexpr int warps_an_sm = 8, warps_a_cta = 4, most = 16;
-  const LocalFrames frames{warps_an_sm * device.num_sms, words};
-  const int sets = LineSampler::all_sets(device);
-  std::vector<int> lines(static_cast<std::size_t>(sets));
-  for (std::int64_t warp = 0; warp < frames.warps; ++warp)
-    for (std::int64_t word = 0; word < words; ++word) {
-      const LocalPlace place = local_place(frames, warp, word, sets, device);
-      const bool copied = warp / warps_a_cta % device.l2_partitions == 0;  // CTAs are on either side by turns
-      int& of_set = lines[static_cast<std::size_t>(place.set)];
-      if (place.home == 0 || copied) of_set = std::min(of_set + 1, most);
-    }
-  return frame_spread(lines);
-}
-
-double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const DeviceSpec& device) {
-  constexpr int steps_of_one = 100, coarse = 5;  // the best of the coarse steps, then of those beside it
-  constexpr int first = 4 * steps_of_one / 5, last = 2 * steps_of_one;
-  int best = 0;
-  double least = 0, farthest = 0, fewer = 0;
-  const auto consider = [&](int step) {
-    DeviceSpec tried = device;
-    tried.local_memory_sets = static_cast<double>(step) / steps_of_one;
-    double squares = 0, most = 0, mean = 1;
-    for (const auto& [words, spread] : counted) {
-      const FrameSpread predicted = frame_spread(words, tried);
-      const double off = spread.variance_over_mean - predicted.variance_over_mean;
-      squares += off * off, most = std::max(most, std::abs(off));
-      if (std::abs(spread.mean / predicted.mean - 1) > std::abs(mean - 1)) mean = spread.mean / predicted.mean;
-    }
-    if (best == 0 || squares < least) best = step, least = squares, farthest = most, fewer = mean;
-  };
-  for (int step = first; step <= last; step += coarse) consider(step);
-  const int around = best;
-  for (int step = std::max(first, around - coarse + 1); step < std::min(last + 1, around + coarse); ++step)
-    if (step != around) consider(step);
-  const double sets = static_cast<double>(best) / steps_of_one;
-  if (counted.empty() || !(std::abs(fewer - 1) < 0.1 && farthest < 0.3) || best == first || best == last)
-    throw EnvironmentError(fmt::format(
-        "local_memory_sets: with {:.2f} sets have {:.2f} times as many lines of frames as they should, "
-        "spread {:.2f} off, and with others of {:.1f} to {:.1f} it is no better",
-        sets, fewer, farthest, static_cast<double>(first) / steps_of_one, static_cast<double>(last) / steps_of_one));
-  return sets;
 }
 
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,

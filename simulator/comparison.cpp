@@ -129,16 +129,14 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
-  if (call.via == "ncu")
-    device = device_with(device, device_field_name(&DeviceSpec::local_memory_sets), local_memory_sets_through_ncu,
-                         "the stack limit of 2 KiB that Nsight Compute sets");
   const bool empties_between = call.via == "ncu" && !warm;
   std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
     unfused =
-        unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before(), empties_between);
+        unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before(), empties_between,
+                     call.via == "ncu" ? stack_bytes_through_ncu : TileWalkOptions{}.stack_bytes);
   } else if (plan == nullptr && plan_of_kernel(call.kernel).empty()) {
     result.unpredicted = "no plan describes this kernel; give one with --plan";
   } else if (const auto why = unpredicted(call.c)) {
@@ -148,6 +146,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     effort.warm = warm;
     effort.dirty_bytes_at_start = call.dirty_bytes_before();
     effort.empties_between = empties_between;
+    if (call.via == "ncu") effort.stack_bytes = stack_bytes_through_ncu;
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
     report = simulate(call.c, described, device, result.plan_name, effort);

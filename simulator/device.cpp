@@ -70,7 +70,6 @@ constexpr Field fields[] = {
     {"l2_slices_per_partition", &DeviceSpec::l2_slices_per_partition, 1, 64},
     {"l2_ways", &DeviceSpec::l2_ways, 1, 32},
     {"l2_dirty_ways", &DeviceSpec::l2_dirty_ways, 1, 32},
-    {"local_memory_sets", &DeviceSpec::local_memory_sets, 0.75, 2},
     {"l2_bytes_per_second", &DeviceSpec::l2_bytes_per_second, 1e6, 1e18, Field::both},
     {"l2_write_bytes_per_second", &DeviceSpec::l2_write_bytes_per_second, 1e6, 1e18},
     {"l2_shares", &DeviceSpec::l2_shares, 0.1, 10},

@@ -15,24 +15,6 @@ constexpr CachedLine brought(CachedLine line) {
   return line;
 }
 
-/// The nodes of a set's tree on the way to a way, and which of them then name the other half.
-struct PathOfWay {
-  std::uint32_t nodes = 0, away = 0;
-};
-constexpr std::array<PathOfWay, L2Cache::max_ways> paths = [] {
-  std::array<PathOfWay, L2Cache::max_ways> of{};
-  for (std::uint32_t way = 0; way < L2Cache::max_ways; ++way) {
-    std::uint32_t node = 1;
-    for (std::uint32_t half = L2Cache::max_ways / 2; half > 0; half /= 2) {
-      const std::uint32_t up = (way & half) != 0 ? 1 : 0;
-      of[way].nodes |= 1u << node;
-      of[way].away |= (1 - up) << node;
-      node = 2 * node + up;
-    }
-  }
-  return of;
-}();
-
 constexpr int lines_in_part = 2;  // of a set (`write_parts`)
 
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
@@ -59,28 +41,6 @@ int L2Cache::oldest(std::uint32_t* set, std::uint32_t ways) const {
   return static_cast<int>(least & ((1u << way_bits) - 1));
 }
 
-int L2Cache::written_long_ago(const std::uint32_t* set, std::uint32_t ways) const {
-  const std::uint32_t nodes = word(set, tree);
-  std::uint32_t node = 1;
-  int first = 0;
-  for (int half = max_ways / 2; half > 0; half /= 2) {
-    const std::uint32_t lower = ways >> first & ((1u << half) - 1),
-                        higher = ways >> (first + half) & ((1u << half) - 1);
-    const bool up = lower == 0 || (higher != 0 && (nodes >> node & 1) != 0);
-    if (up) first += half;
-    node = 2 * node + (up ? 1 : 0);
-  }
-  return first;
-}
-
-void L2Cache::clean_another(std::uint32_t* set, int way) {
-  const auto enough = [&] { return std::popcount(word(set, dirty)) < dirty_ways_; };
-  const std::uint32_t others = word(set, dirty) & ~(1u << way);
-  const std::uint32_t to_go = others & word(set, first_to_go);
-  if (!enough() && others != 0) clean(set, written_long_ago(set, to_go != 0 ? to_go : others));
-  if (enough()) word(set, too_many) = 0;
-}
-
 void L2Cache::write_back(std::uint32_t* set, int way, std::uint8_t which) {
   std::uint8_t& dirty_now = sectors(set, way, written);
   const int n = std::popcount(which);
@@ -104,11 +64,7 @@ void L2Cache::make_dirty(std::uint32_t* set, int way, std::uint8_t more) {
   std::uint8_t& dirty_now = sectors(set, way, written);
   dirty_sectors_ += std::popcount(static_cast<std::uint8_t>(more & ~dirty_now));
   dirty_now |= more;
-  const PathOfWay& path = paths[static_cast<std::size_t>(way)];
-  word(set, tree) = (word(set, tree) & ~path.nodes) | path.away;
   word(set, dirty) |= 1u << way;
-  if (std::popcount(word(set, dirty)) > dirty_ways_) word(set, too_many) = 1;
-  clean_where_too_many(set, way);
 }
 
 int L2Cache::insert(std::uint32_t* set, const CachedLine& line, bool evict_first, bool copy) {
@@ -218,9 +174,10 @@ L2Cache::Outcome L2Cache::read_beyond(std::uint32_t* near_set, int way, const Ca
     crossed_sectors_ += lacking.count();
     std::uint32_t* const home_set = set(line.home, line);
     if (const int at_home = find(home_set, line.tag); at_home >= 0) {
+      const int due = due_way(home_set);
       touch(home_set, at_home);
       mark(home_set, at_home, evict_first);
-      clean_where_too_many(home_set, at_home);
+      clean_due(home_set, due);
       const std::uint8_t there = sectors(home_set, at_home, present);
       CachedLine beyond = lacking;
       beyond.sectors = lacking.sectors & ~there & 15;
@@ -265,24 +222,29 @@ void L2Cache::write(const CachedLine& line, int side, std::uint32_t written_piec
   };
   CachedLine bare = line;
   bare.sectors = 0;
-  const auto find_or_insert = [&](std::uint32_t* set, bool copy) {
-    const int way = find(set, line.tag);
-    if (way < 0) return insert(set, bare, false, copy);
-    touch(set, way);
-    mark(set, way, false);
-    return way;
+  const auto access = [&](std::uint32_t* set, bool copy) {
+    int due = due_way(set), way = find(set, line.tag);
+    if (way < 0) {
+      way = insert(set, bare, false, copy);
+      if (way == due) due = -1;
+    } else {
+      touch(set, way);
+      mark(set, way, false);
+    }
+    write_to(set, way);
+    if (!copy) {
+      make_dirty(set, way, line.sectors);
+      complete_another(set, way);
+    }
+    clean_due(set, due);
   };
-  std::uint32_t* const home_set = set(line.home, line);
-  const int at_home = find_or_insert(home_set, false);
-  write_to(home_set, at_home);
-  make_dirty(home_set, at_home, line.sectors);
-  complete_another(home_set, at_home);
+  access(set(line.home, line), false);
   if (partitions_ == 1) return;
   std::uint32_t* const other_set = set(1 - line.home, line);
   if (side != line.home) {
     crossed_sectors_ += line.count();
     access_from_afar(line);
-    write_to(other_set, find_or_insert(other_set, true));
+    access(other_set, true);
     return;
   }
   access_at_home(line);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <compare>
 
 #include "address.h"
 
@@ -30,6 +31,19 @@ Schedule::Schedule(const Grid& grid, const DeviceSpec& device, int ctas_per_sm)
       section_(heads_a_section(grid)),
       tasks_(groups_ * grid.splits * grid.p.batch * grid.nheads) {
   for (int i = 0; i < round_; ++i) sms_.push_back(i * cluster_);
+  struct Place {
+    int tpc, gpc, sm;  // the TPC's number in its GPC
+    auto operator<=>(const Place&) const = default;
+  };
+  std::vector<Place> places;
+  for (int sm = 0, first = 0; sm < static_cast<int>(device.num_sms); ++sm) {
+    if (gpc_of(sm) != gpc_of(first)) first = sm;
+    places.push_back({(sm - first) / 2, gpc_of(sm), sm});
+  }
+  std::ranges::sort(places);
+  numbers_.resize(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    numbers_[static_cast<std::size_t>(places[i].sm)] = static_cast<int>(i);
   if (grid.plan.persistence == Persistence::dynamic && grid.plan.counts_first_tile)
     std::sort(sms_.begin(), sms_.end(), [&](int a, int b) { return arrival(a) < arrival(b); });
 }

@@ -30,6 +30,8 @@ class Schedule {
   int slots() const { return slots_; }
   bool fixed() const { return fixed_; }
   int sm(int slot) const;
+  /// Its number on the device, which counts TPCs, of two SMs, round all GPCs; here SMs of a GPC follow each other.
+  int number_on_device(int sm) const { return numbers_[static_cast<std::size_t>(sm)]; }
   /// Slots so many apart are on one SM, and no others.
   int slots_a_round() const { return round_; }
   /// The GPC a slot belongs to: CTAs of a plain grid fill one after the other, clusters of CTAs go round them.
@@ -51,6 +53,7 @@ class Schedule {
   std::int64_t section_;  // heads worked on together; 0: no sections
   std::int64_t tasks_;
   std::vector<int> sms_;  // of a round's slots
+  std::vector<int> numbers_;
 };
 
 }  // namespace attest

@@ -199,7 +199,7 @@ void Walk::simulate() {
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
     slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.gpc = schedule_.gpc(i), slot.next = i;
-    traffic_.give_local_memory(slot, i);
+    traffic_.give_local_memory(slot, i / schedule_.slots_a_round());
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "spill_uses.h"
@@ -27,11 +28,49 @@ std::vector<std::vector<SpillUse>> uses_or_stores(const TileWalkOptions& options
   return {untraced_spill_uses(plan.spill_words_per_key_tile, frame.of_tile, 0, 0)};
 }
 
+/// Of the choices of sets that a sampler has, the one whose sets have most nearly as many of the frames' lines as all,
+/// and as many beyond those that may stay dirty: what is written back goes with these.
+std::uint32_t turn_of_sets(const DeviceSpec& device, int sampling, const MemoryMap& memory, std::int64_t warps,
+                           std::int64_t words, std::int64_t frame) {
+  if (words == 0 || sampling == 1 || !L2Hash::known(device)) return 0;
+  const LineSampler all(device, 1);
+  std::vector<int> lines(static_cast<std::size_t>(device.l2_partitions * all.sets()));
+  for (std::int64_t sm = 0; sm < device.num_sms; ++sm)
+    for (std::int64_t warp = 0; warp < warps; ++warp)
+      for (std::int64_t word = 0; word < words; ++word) ++lines[all.whole_set(memory.word(sm, warp, word, frame))];
+  struct Mean {
+    double lines = 0, beyond = 0;
+  };
+  const auto mean_of = [&](const LineSampler& sampler) {
+    Mean mean;
+    for (std::size_t set = 0; set < lines.size(); ++set) {
+      if (!sampler.follows(set)) continue;
+      mean.lines += lines[set];
+      mean.beyond += std::max(0, lines[set] - static_cast<int>(device.l2_dirty_ways));
+    }
+    const double sets = static_cast<double>(device.l2_partitions) * sampler.sets();
+    return Mean{mean.lines / sets, mean.beyond / sets};
+  };
+  const Mean whole = mean_of(all);
+  constexpr double few = 0.01;  // of all lines: what others do is worth more than which of these are followed
+  if (whole.beyond < few * whole.lines) return 0;
+  std::uint32_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  constexpr std::uint32_t turns = 1U << L2Hash::directory_set_bits;
+  for (std::uint32_t turn = 0; turn < std::min(turns, static_cast<std::uint32_t>(sampling)); ++turn) {
+    const Mean mean = mean_of(LineSampler(device, sampling, turn));
+    const double off = std::abs(mean.lines / whole.lines - 1) + std::abs(mean.beyond / whole.beyond - 1);
+    if (off < least) best = turn, least = off;
+  }
+  return best;
+}
+
 }  // namespace
 
 Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& device, int sampling,
                  const TileWalkOptions& options)
     : grid_(grid),
+      schedule_(schedule),
       p_(grid.p),
       plan_(grid.plan),
       device_(device),
@@ -39,10 +78,11 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
       spill_uses_(uses_or_stores(options, plan_, frame_)),
       spill_parts_(parts_of(spill_uses_)),
-      sampler_(device, sampling),
-      local_places_(
-          {schedule.slots() * warps_of_slot(), local_words()}, frame_.of_tile > 0 ? frame_.of_tile : local_words(),
-          [&](std::int64_t warp) { return schedule.side(static_cast<int>(warp / warps_of_slot())); }, sampler_, device),
+      memory_(device, std::max(options.stack_bytes, 4 * local_words())),
+      sampler_(device, sampling,
+               turn_of_sets(device, sampling, memory_,
+                            schedule.slots() / schedule.slots_a_round() * std::int64_t{plan_.num_warps}, frame_.of_tile,
+                            local_words())),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
       coalescer_(device.gpcs()),
@@ -59,15 +99,17 @@ std::int64_t Traffic::local_words() const {
 }
 
 // Words of key tiles are the first of a frame, those of a CTA's life the last ones.
-void Traffic::give_local_memory(Slot& slot, int number) const {
+void Traffic::give_local_memory(Slot& slot, int of_sm) const {
   const std::int64_t warps = warps_of_slot();
   const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
   const std::int64_t producer = std::int64_t{plan_.cluster} * plan_.producer_spill_sectors;
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
-    const std::int64_t warp = number * warps + at % warps, word = at / warps;
-    if (const std::optional<LocalPlace> place = local_places_.of(warp, word))
-      to.push_back({static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(number * local_words() * warps + at))),
-                    static_cast<std::uint16_t>(place->set), static_cast<std::uint8_t>(place->home), sectors});
+    const std::int64_t warp = at % warps, of_cta = plan_.num_warps;
+    const std::int64_t sm = schedule_.number_on_device(slot.sm) + warp / of_cta, place = of_sm * of_cta + warp % of_cta;
+    sampler_.for_line_of_frame(memory_.word(sm, place, at / warps, local_words()), [&](CachedLine line) {
+      line.sectors = sectors;
+      to.push_back(line);
+    });
   };
   for (const std::vector<SpillUse>& uses : spill_uses_) {
     std::vector<SpilledLine>& spill = slot.spill.emplace_back();

@@ -10,7 +10,7 @@
 #include "box_beyond.h"
 #include "coalescer.h"
 #include "line_requests.h"
-#include "local_place.h"
+#include "memory_map.h"
 #include "schedule.h"
 
 namespace attest {
@@ -116,7 +116,7 @@ class Traffic {
           const TileWalkOptions& options);
 
   /// Where the local memory of the slot with that number lies, whichever CTA it holds.
-  void give_local_memory(Slot& slot, int number) const;
+  void give_local_memory(Slot& slot, int of_sm) const;
   /// Finds the slot's key head.
   void place(Slot& slot);
   /// What a slot reads before its first key tile, and the words that it parks.
@@ -221,14 +221,15 @@ class Traffic {
   bool producer_runs_ahead() const { return plan_.producer_warps > 0; }  // K of the next tile comes before V of this
 
   const Grid& grid_;
+  const Schedule& schedule_;
   const Problem& p_;
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
   const std::vector<std::vector<SpillUse>> spill_uses_;
   const int spill_parts_;
+  const MemoryMap memory_;
   const LineSampler sampler_;
-  const LocalPlaces local_places_;
   L2Cache cache_;
   const Coalescer coalescer_;
   const double merging_;                      // of the requests for a tile

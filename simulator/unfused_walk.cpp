@@ -7,7 +7,7 @@
 #include "address.h"
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/l2_cache.h"
-#include "local_place.h"
+#include "memory_map.h"
 
 namespace attest {
 namespace {
@@ -35,7 +35,7 @@ std::vector<RowTile> row_tiles(const Problem& p) {
 class Walk {
  public:
   Walk(const Problem& p, const DeviceSpec& device, const UnfusedKernels& kernels, std::vector<RowTile> tiles,
-       int sampling)
+       int sampling, const MemoryMap& memory)
       : p_(p),
         bytes_(bytes_of(p.dtype)),
         slots_(device.num_sms * kernels.product_ctas_per_sm),
@@ -47,15 +47,15 @@ class Walk {
         cache_(static_cast<int>(partitions_), sampler_.sets(), static_cast<int>(device.l2_ways),
                static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
         frames_(static_cast<std::size_t>(slots_)) {
-    const auto lines = static_cast<std::int64_t>(kernels.local_bytes) / LineSampler::line_bytes;
-    const LocalPlaces places(
-        {slots_, lines}, lines, [&](std::int64_t slot) { return side_of(slot); }, sampler_, device);
+    const std::int64_t warps = kernels.product_warps;
+    const std::int64_t words = static_cast<std::int64_t>(kernels.local_bytes) / (warps * LineSampler::line_bytes);
     for (std::int64_t slot = 0; slot < slots_; ++slot)
-      for (std::int64_t line = 0; line < lines; ++line)
-        if (const std::optional<LocalPlace> at = places.of(slot, line))
-          frames_[static_cast<std::size_t>(slot)].push_back(
-              {static_cast<std::uint32_t>(mix(~mix(static_cast<std::uint64_t>(slot * lines + line)))),
-               static_cast<std::uint16_t>(at->set), static_cast<std::uint8_t>(at->home), 15});
+      for (std::int64_t warp = 0; warp < warps; ++warp)
+        for (std::int64_t word = 0; word < words; ++word) {
+          const std::int64_t at = memory.word(slot % num_sms_, slot / num_sms_ * warps + warp, word, words);
+          sampler_.for_line_of_frame(
+              at, [&](const CachedLine& line) { frames_[static_cast<std::size_t>(slot)].push_back(line); });
+        }
   }
 
   void leave_dirty_lines(std::int64_t bytes) {
@@ -174,7 +174,7 @@ class Walk {
 }  // namespace
 
 UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const UnfusedKernels& kernels,
-                         std::int64_t dirty_bytes_at_start, bool empties_between) {
+                         std::int64_t dirty_bytes_at_start, bool empties_between, std::int64_t stack_bytes) {
   UnfusedWalk walked;
   std::vector<RowTile> tiles = row_tiles(p);
   if (tiles.empty()) return walked;
@@ -207,7 +207,7 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
   constexpr double visits = 5, most_visits = 1e6;  // of S and P by the three kernels; lines
   int sampling = 1;
   while (visits * part / LineSampler::line_bytes / sampling > most_visits) sampling *= 2;
-  Walk walk(p, device, kernels, std::move(tiles), sampling);
+  Walk walk(p, device, kernels, std::move(tiles), sampling, MemoryMap(device, stack_bytes));
   walk.leave_dirty_lines(dirty_bytes_at_start);
   double read = walk.read(), written = walk.written(), dirty = walk.dirty();
   for (int kernel = 0; kernel < UnfusedCost::kernels; ++kernel) {

@@ -43,11 +43,8 @@ class Calibrator {
     result_.device.name = limits.name;
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
-    LocalLines lines;  // before a kernel with a larger frame has local memory laid out anew
-    if (is_hopper_) step("lines of local memory in L2, half a minute", [&] { lines = count_local_lines(); });
     step("shared memory, L2, DRAM", [this] { measure_memory(); });
     step("L2's partitions, ways and dirty ways", [this] { measure_l2(); });
-    if (!lines.empty()) step("local memory in L2", [&] { measure_local_memory(lines); });
     step("pipes", [this] { measure_rates(); });
     step("launches", [this] { measure_launches(limits_of_cta()); });
     if (is_hopper_) {
@@ -57,9 +54,8 @@ class Calibrator {
       step("code", [this] { measure_code(); });
     } else {
       result_.missing.emplace_back(
-          "wgmma, gpc_sides, l2_shares, local_memory_sets, code_cache_bytes, code_bytes_per_clock: these "
-          "micro-benchmarks "
-          "are for compute capability 9.0");
+          "wgmma, gpc_sides, l2_shares, code_cache_bytes, code_bytes_per_clock: these micro-benchmarks are for compute "
+          "capability 9.0");
     }
     return std::move(result_);
   }
@@ -229,13 +225,6 @@ class Calibrator {
     result_.device.l2_shares = l2_shares_of_sms();
     result_.device.origins.push_back(
         {"l2_shares", "measured by attest calibrate: all SMs store 128 KiB of local memory each, again and again"});
-  }
-
-  void measure_local_memory(const LocalLines& lines) {
-    const DeviceSpec& known = result_.device;
-    const DeviceSpec device = calibrated_device(
-        "this-gpu", known.name, known, nearest_device(known.compute_capability, known.num_sms, known.dram_bytes));
-    measured(&DeviceSpec::local_memory_sets, local_memory_sets_of(lines, device));
   }
 
   void measure_launches(int smem_bytes_per_cta) {

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
-#include <exception>
+#include <map>
 #include <numeric>
-#include <random>
 
 #include "attest/hardware/l2.h"
 #include "attest/hardware/l2_shares.h"
-#include "attest/hardware/local_census.h"
 #include "attest/hardware/placement.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/calibration.h"
@@ -60,40 +57,6 @@ L2Ways measure_l2_ways(std::int64_t l2_bytes) {
       {static_cast<double>(ways), "the same of pages of 4 KiB here and there, as far as they fit:" + shown(scattered)},
       {static_cast<double>(l2_dirty_ways_of(dirty / static_cast<double>(l2_bytes), ways)),
        fmt::format("of as much as L2 holds {:.1f} MiB are written later", dirty / (1 << 20))}};
-}
-
-LocalLines count_local_lines() {
-  constexpr int wanted = 400, enough = 100;
-  using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + std::chrono::minutes(1);
-  const std::vector<int> words(hardware::LocalCensus::told_apart.begin(), hardware::LocalCensus::told_apart.end());
-  LocalLines lines;
-  int sets = 0;
-  std::string why = "in a minute";
-  try {
-    hardware::LocalCensus census(std::random_device{}());
-    for (; sets < wanted && Clock::now() < until; ++sets) {
-      const std::vector<int> of_set = census.next_set(words);
-      for (std::size_t i = 0; i < words.size(); ++i) lines[words[i]].push_back(of_set[i]);
-    }
-  } catch (const std::exception& error) {  // such as a set that is not found while others use L2
-    why = error.what();
-  }
-  if (sets < enough)
-    throw EnvironmentError(fmt::format("local_memory_sets: {} of {} sets were found: {}", sets, wanted, why));
-  return lines;
-}
-
-Measured local_memory_sets_of(const LocalLines& lines, const DeviceSpec& device) {
-  std::map<int, FrameSpread> counted;
-  std::string text;
-  for (const auto& [words, of_sets] : lines) {
-    counted[words] = frame_spread(of_sets);
-    text += fmt::format(", {:.2f} of {} words", counted[words].variance_over_mean, words);
-  }
-  return {
-      attest::local_memory_sets_of(counted, device),
-      fmt::format("variance over mean of the lines of frames that {} sets have{}", lines.begin()->second.size(), text)};
 }
 
 std::vector<double> l2_shares_of_sms() {

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -24,39 +25,14 @@
 #include <vector>
 
 #include "attest/hardware/l2_set_finder.cuh"
-#include "attest/simulator/device.h"
-#include "l2_hash.h"
+#include "hashed_buffer.cuh"
 #include "turns.cuh"
 
 namespace attest::hardware {
 namespace {
 
-constexpr std::int64_t kLinesAMib = (1 << 20) / kLineBytes;
-constexpr std::uint32_t kEntryLines = 5;                     // bits in which the lines of an entry differ
-constexpr std::size_t kFirstBytes = std::size_t{256} << 20;  // the first buffer that a process asks for
-constexpr std::uint64_t kFirstMib = 528;                     // where it begins in every process that was seen
+constexpr std::uint32_t kEntryLines = 5;  // bits in which the lines of an entry differ
 constexpr std::size_t kAccesses = 1500;
-
-/// Lines of a buffer that begins so many MiB into memory, by the model's hash.
-class Places {
- public:
-  Places(const std::string& device, std::uint64_t mib)
-      : hash_(load_device(device)), first_(mib * static_cast<std::uint64_t>(kLinesAMib)) {}
-  void begin_at(std::uint64_t mib) { first_ = mib * static_cast<std::uint64_t>(kLinesAMib); }
-  std::uint64_t in_memory(std::uint32_t line) const { return first_ + line; }
-  L2Hash::Place of(std::uint32_t line) const {
-    const std::uint64_t at = in_memory(line);
-    return hash_.place(hash_.block(at / L2Hash::block_lines), static_cast<std::uint32_t>(at % L2Hash::block_lines));
-  }
-  /// The slice in which the other partition keeps its copy.
-  std::uint32_t copy_slice(const L2Hash::Place& p) const {
-    return p.slice ^ (p.slice < hash_.paired_slices() ? 1u : 0u);
-  }
-
- private:
-  L2Hash hash_;
-  std::uint64_t first_;
-};
 
 /// For each target: one line in two of each entry, drawn at random, are read between two reads of the target, in as
 /// many draws; how many of them there are follows what drives it out every second time. A mate is an entry both of
@@ -64,11 +40,11 @@ class Places {
 class Mates {
  public:
   Mates(const std::string& device, std::int64_t gib)
-      : places_(device, kFirstMib),
-        sms_(locate_sms()),
+      : sms_(locate_sms()),
         first_(kFirstBytes),
         own_(gib == 0 ? 1 : static_cast<std::size_t>(gib) << 30),
         gib_(gib),
+        places_(device, buffer()),
         list_(std::size_t{1} << 20),
         latency_(2) {
     check(cudaFuncSetAttribute(read_between, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
@@ -85,10 +61,7 @@ class Mates {
         if (homes[line / (kPageBytes / kLineBytes)] != sms_[0].side)
           far_.push_back(chunk * static_cast<std::uint32_t>(kLinesAMib) + line);
     }
-    constexpr std::uint64_t last_mib = 2048;
-    for (std::uint64_t mib = gib == 0 ? kFirstMib : 0; !begins_at(mib); mib += 2)
-      if (gib == 0 || mib == last_mib)
-        throw std::runtime_error("lines are not in the sets that the model has for them");
+    places_.find_first(far_);
   }
 
   void of(int targets) {
@@ -107,23 +80,6 @@ class Mates {
 
  private:
   std::uint8_t* buffer() const { return gib_ == 0 ? first_.data() : own_.data(); }
-
-  /// Whether targets go with lines that are in their sets then, and stay with as many of their slice that are not.
-  bool begins_at(std::uint64_t mib) {
-    places_.begin_at(mib);
-    for (int i = 0; i < 6; ++i) {
-      const std::uint32_t target = far_[random_() % far_.size()];
-      const L2Hash::Place place = places_.of(target);
-      Lines same_set, others;
-      for (const std::uint32_t line : far_)
-        if (const L2Hash::Place p = places_.of(line); p.slice == place.slice && line != target)
-          (p.index == place.index ? same_set : others).push_back(line);
-      others.resize(same_set.size());
-      if (same_set.size() < 24) continue;
-      if (!goes(same_set, target) || goes(others, target)) return false;
-    }
-    return true;
-  }
 
   bool goes(const Lines& between, std::uint32_t target) const {
     check(cudaMemcpy(list_.data(), between.data(), between.size() * sizeof(between[0]), cudaMemcpyHostToDevice));
@@ -164,10 +120,10 @@ class Mates {
     std::fflush(stdout);
   }
 
-  Places places_;
   std::vector<SmPlace> sms_;
   DeviceArray<std::uint8_t> first_, own_;
   std::int64_t gib_;
+  HashedBuffer places_;
   DeviceArray<std::uint32_t> list_;
   DeviceArray<unsigned> latency_;
   std::mt19937_64 random_{3};
@@ -179,7 +135,11 @@ class Entries {
  public:
   static constexpr std::size_t wanted = 12, fillers = 18, filled = 5;
 
-  explicit Entries(const std::string& device) : places_(device, kFirstMib), sms_(locate_sms()), buffer_(kFirstBytes) {
+  explicit Entries(const std::string& device)
+      : sms_(locate_sms()), buffer_(kFirstBytes), places_(device, buffer_.data()) {
+    Lines all(kFirstBytes / kLineBytes);
+    std::iota(all.begin(), all.end(), 0);
+    places_.find_first(all);
     const std::vector<std::uint8_t> homes = page_homes(buffer_.data(), kFirstBytes, sms_);
     std::map<std::tuple<std::uint32_t, std::uint32_t, int>, Lines> of;
     for (std::uint32_t line = 0; line < static_cast<std::uint32_t>(kFirstBytes / kLineBytes); ++line) {
@@ -222,9 +182,9 @@ class Entries {
   }
 
  private:
-  Places places_;
   std::vector<SmPlace> sms_;
   DeviceArray<std::uint8_t> buffer_;
+  HashedBuffer places_;
   int home_side_ = 0;
   Lines lines_;  // four an entry, then those that drive out a copy of each of the first entries' first lines
 };

@@ -74,9 +74,9 @@ static __global__ void __launch_bounds__(32, 1)
 }
 
 /// Cycles of each access to lines of a buffer, by actors on two SMs.
-static std::vector<std::uint16_t> take_turns(const std::vector<Access>& accesses, std::uint8_t* buffer,
-                                             const Lines& lines, std::array<int, 2> on,
-                                             const std::vector<SmPlace>& sms) {
+[[maybe_unused]] static std::vector<std::uint16_t> take_turns(const std::vector<Access>& accesses, std::uint8_t* buffer,
+                                                              const Lines& lines, std::array<int, 2> on,
+                                                              const std::vector<SmPlace>& sms) {
   check(cudaFuncSetAttribute(play, cudaFuncAttributeMaxDynamicSharedMemorySize, kSmemOneCtaAnSm));
   const DeviceArray<std::uint32_t> where(lines);
   const DeviceArray<Access> list(accesses);

@@ -127,21 +127,6 @@ TEST(Calibration, DirtyWaysAreTheWholeNumberBelow) {
   EXPECT_EQ(l2_dirty_ways_of(0.99, 16), 16);
 }
 
-TEST(Calibration, FramesLieWhereTheirSpreadSaysOrNothingIsSaidOfThem) {
-  for (const char* name : {"h100", "h200"})
-    for (const double sets : {0.9, 0.97, 1.25, 1.5}) {
-      DeviceSpec device = load_device(name);
-      device.local_memory_sets = sets;
-      std::map<int, FrameSpread> spread;
-      for (const int words : {60, 131, 150}) spread[words] = frame_spread(words, device);
-      EXPECT_NEAR(local_memory_sets_of(spread, load_device(name)), sets, 0.02) << name;
-    }
-  const DeviceSpec h100 = load_device("h100");
-  EXPECT_THROW(local_memory_sets_of({}, h100), EnvironmentError);
-  EXPECT_THROW(local_memory_sets_of({{60, {7, 0.7}}}, h100), EnvironmentError);  // twice as many lines
-  EXPECT_THROW(local_memory_sets_of({{60, {3.7, 9}}}, h100), EnvironmentError);  // in a few sets
-}
-
 // One partition has no sides, whatever the nearest device has; of two, SMs are on both.
 TEST(Calibration, SidesFitThePartitionsThatWereFound) {
   for (const char* nearest : {"a100", "rtx4090", "h200"})

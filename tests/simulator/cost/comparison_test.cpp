@@ -149,25 +149,26 @@ TEST(Comparison, WavefrontsAreThoseThatTheCountersOfOurKernelsSee) {
     EXPECT_EQ(*figure(theirs, name).predicted - *figure(ours, name).predicted, q_tiles * of_v) << name;
 }
 
-// A stack limit, as Nsight Compute sets one, has frames fill L2's sets otherwise (DeviceSpec::local_memory_sets).
+// A stack limit, as Nsight Compute sets one, has frames lie elsewhere (MemoryMap).
 TEST(Comparison, LocalMemoryLiesElsewhereThroughNcuAlone) {
   MeasuredCall call;
   call.kernel = "sm80-spill";
   call.c.problem = {1, 64, 64, 1024, 1024, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
   for (const char* gpu : {"h200", "h100"}) {
     const DeviceSpec as_it_is = load_device(gpu);
-    const auto written = [&](double sets) {
-      DeviceSpec device = as_it_is;
-      device.local_memory_sets = sets;
+    const auto written = [&](std::int64_t stack_bytes) {
       TileWalkOptions options;
+      options.stack_bytes = stack_bytes;
       options.dirty_bytes_at_start = call.dirty_bytes_before();
-      return simulate(call.c, plan_named(call.kernel, call.c, device), device, call.kernel, options).dram_write_bytes;
+      return simulate(call.c, plan_named(call.kernel, call.c, as_it_is), as_it_is, call.kernel, options)
+          .dram_write_bytes;
     };
-    EXPECT_NE(written(1.25), written(as_it_is.local_memory_sets));
+    EXPECT_NE(written(2048), written(1024));
     for (const char* via : {"ncu", "cupti", ""}) {
       call.via = via;
-      const double sets = call.via == "ncu" ? 1.25 : as_it_is.local_memory_sets;
-      EXPECT_EQ(figure(compare(call, as_it_is, nullptr), "dram_write_bytes").predicted, written(sets)) << gpu << via;
+      EXPECT_EQ(figure(compare(call, as_it_is, nullptr), "dram_write_bytes").predicted,
+                written(call.via == "ncu" ? 2048 : 1024))
+          << gpu << via;
     }
   }
 }

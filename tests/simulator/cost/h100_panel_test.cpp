@@ -28,14 +28,17 @@ constexpr Beyond beyond[] = {
     {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
     {"headdim", "l2_read_bytes", 6.1, 12.9, drift},
     {"paged", "l2_read_bytes", 11.2, 33.3, drift},
-    {"synchronous", "l2_read_bytes", 6.1, 17.2, drift},
+    {"synchronous", "l2_read_bytes", 6.5, 21.2, drift},
     {"scores", "dram_read_bytes", 3.3, 9.8, lost},
-    {"forced spill", "dram_read_bytes", 3.8, 11.9, "512 keys under a mask: not known why"},
+    {"forced spill", "dram_read_bytes", 9.0, 12.2, "all too many: sets that lines of frames overfill, as on an H200"},
     {"forced spill", "cycles", 4.7, 14.9, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.2, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
-    {"paged", "dram_write_bytes", 21.4, 57.1, drift},
+    {"forced spill", "dram_write_bytes", 16.3, 26.9,
+     "all too many; frames alone are 2.4 (bursts) to 13 off (L2Measured)"},
+    {"paged", "dram_write_bytes", 20.4, 56.5, drift},
+    {"paged", "l2_crossing_bytes", 5.4, 16.1, drift},
     {"headdim", "dram_write_bytes", 17.4, 100, "0.1 MB of 32 columns: O fills sets evenly, and nothing is cleaned"},
-    {"scores", "dram_write_bytes", 16.6, 25.9, "as on an H200, 12.0 there"},
+    {"scores", "dram_write_bytes", 15.5, 25.0, "as on an H200, 12.0 there"},
 };
 
 TEST(Panel, AnH100ThatTheModelsHadNotSeen) {
@@ -56,16 +59,16 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"split", "dram_write_bytes", 7.8, 14.5},
                                {"split", "cycles", 4.1, 5.5},
                                {"unfused", "dram_read_bytes", 0.4, 1.0},
-                               {"unfused", "dram_write_bytes", 1.6, 4.5},
+                               {"unfused", "dram_write_bytes", 2.4, 7.9},
                                {"unfused", "cycles", 5.3, 6.9},
                                {"", "registers_per_thread", 0, 0},
                                {"", "smem_wavefronts", 0.01, 0.2},
                                {"", "sm_read_bytes", 0.35, 7.1},
                                {"", "sm_write_bytes", 0.05, 2.3},
-                               {"", "dram_read_bytes", 1.3, 13.5},
+                               {"", "dram_read_bytes", 1.0, 10.4},
                                {"", "l2_read_bytes", 2.7, 23},
                                {"", "l2_crossing_bytes", 3.0, 13.9},
-                               {"", "dram_write_bytes", 6.4, 100},
+                               {"", "dram_write_bytes", 7.0, 100},
                                {"", "cycles", 3.1, 11.8}}) {
     const FigureErrors e = errors_of(panel.compared, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
@@ -101,12 +104,12 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached("spill_tails.csv", false, 19,
                  {{"sm_read_bytes", 1.0, 2.6},
                   {"l2_read_bytes", 2.9, 8.8},
-                  {"dram_read_bytes", 4.0, 19.6},
+                  {"dram_read_bytes", 4.7, 19.6},
                   {"cycles", 4.5, 13.7}});
   expect_reached("spill_tails_blind.csv", false, 21,
                  {{"sm_read_bytes", 1.2, 2.4},
                   {"l2_read_bytes", 2.3, 14.8},
-                  {"dram_read_bytes", 3.7, 18.0},
+                  {"dram_read_bytes", 5.1, 18.0},
                   {"cycles", 3.7, 6.5}});
 }
 

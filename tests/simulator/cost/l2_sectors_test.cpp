@@ -36,6 +36,7 @@ TEST(L2Sectors, PartsOfALineAreWrittenBackOnce) {
   EXPECT_EQ(cache.read({3, 0, 0, 7}, 0), Outcome::near_hit);
   EXPECT_EQ(cache.read({3, 0, 0, 8}, 0), Outcome::miss) << "nobody wrote it";
   cache.write(line(4), 0);
+  cache.read(line(4), 0);
   EXPECT_EQ(cache.written_back_sectors(), 3);
   EXPECT_EQ(cache.dirty_sectors(), 4);
 }

@@ -42,8 +42,7 @@ constexpr Beyond beyond[] = {
     {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},
-    {"forced spill", "dram_read_bytes", 9.0, 15.8,
-     "all but one too few, with as many lines of frames a set as counted"},
+    {"forced spill", "dram_read_bytes", 4.4, 8.9, "sets that lines of frames overfill, and who comes to them first"},
     {"headdim", "dram_write_bytes", 17.3, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.8, 21.3,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
@@ -74,7 +73,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
     if (cost.matrix_bytes < 1e8) continue;
     ++large;
     EXPECT_NEAR(cost.dram_read_bytes / *call.sum("dram__bytes_read.sum"), 1, 0.035);
-    EXPECT_NEAR(cost.dram_write_bytes / *call.sum("dram__bytes_write.sum"), 1.07, 0.03);
+    EXPECT_NEAR(cost.dram_write_bytes / *call.sum("dram__bytes_write.sum"), 0.98, 0.02);
   }
   EXPECT_EQ(calls, 4);
   EXPECT_EQ(large, 3);
@@ -110,8 +109,8 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
 // Counted when the models stood and before they were compared.
 TEST(Panel, HeadsWhoseRowsEndWithinLines) {
   const DeviceSpec h200 = load_device("h200");
-  Reached reached({{"dram_read_bytes", 1.0, 6.9},
-                   {"l2_crossing_bytes", 1.8, 5.2},
+  Reached reached({{"dram_read_bytes", 1.0, 7.1},
+                   {"l2_crossing_bytes", 1.8, 5.4},
                    {"l2_read_bytes", 1.3, 4.2},
                    {"sm_read_bytes", 0.01, 0.02},
                    {"cycles", 1.6, 4.6}});

@@ -172,6 +172,21 @@ TEST(Schedule, FirstTilesFromACounterGoToCtasAsTheyArrive) {
   EXPECT_NEAR(model.both_sides, 1 / 3.0, 0.1);  // as many heads of four tiles as cross twice: h200_cudnn_waves.csv
 }
 
+// As sm_places.csv has them: two SMs of a GPC, then two of the next one.
+TEST(Schedule, SmsAreNumberedTpcByTpcRoundTheGpcs) {
+  const DeviceSpec device = load_device("h200");
+  const Case c = case_of({"", 1024});
+  const KernelPlan plan = plan_of({"", 1024});
+  const Grid grid(c, plan);
+  const Schedule schedule(grid, device, 2);
+  std::set<int> numbers;
+  for (int sm = 0; sm < device.num_sms; ++sm) numbers.insert(schedule.number_on_device(sm));
+  EXPECT_EQ(std::ssize(numbers), device.num_sms);
+  EXPECT_EQ(*numbers.rbegin(), device.num_sms - 1);
+  for (int sm = 0; sm < 16; ++sm)
+    EXPECT_EQ(schedule.number_on_device(sm), sm / 2 * 16 + sm % 2);  // GPC 0's first eight TPCs
+}
+
 // docs/results/h200-l2.md: 66 SMs on a side; 16 to 18 consecutive CTAs of a plain grid share a GPC, clusters go round.
 TEST(Schedule, HalfOfTheSlotsAreOnEachSideOfL2) {
   const DeviceSpec device = load_device("h200");

@@ -55,7 +55,7 @@ struct Beyond {
 };
 constexpr const char *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv", *drawn = "h200_drawn.csv",
                      *again = "h200_drawn_again.csv", *h100_drawn = "h100_drawn.csv", *fa2_blind = "h100_fa2_blind.csv",
-                     *fa2_heads = "h100_fa2_heads.csv", *strides = "h200_fa2_strides.csv",
+                     *fa2_heads = "h100_fa2_heads.csv", *gqa = "h200_gqa.csv", *strides = "h200_fa2_strides.csv",
                      *of_72 = "headdims 72 to 104: sectors that rows and stores of a row share; LSE",
                      *of_192 = "headdim 192, whose CTAs' requests merge more than the model has, not known why",
                      *of_lse = "lengths that eight does not divide: sectors of LSE that two stores share",
@@ -65,7 +65,7 @@ constexpr const char *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
 constexpr Beyond beyond[] = {
     {blind, "cudnn", "DRAM read", 1.05, 9.7,
      "65,536 keys at headdim 64, by 5 to 12% as sets are followed: not known why"},
-    {drawn, "fa2", "DRAM read", 3.4, 17.1, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
+    {drawn, "fa2", "DRAM read", 3.5, 17.2, "headdim 80 of 28,672 keys, causal; 192 and 96 of as many"},
     {drawn, "cudnn", "L2 read", 8.1, 26.1, of_192},
     {"h200_fa3_causal.csv", "fa3", "DRAM read", 2.8, 10.7,
      "docs/simulator.md, Open: 8192 keys, 32 heads on 8; chance at 64 on 8"},
@@ -77,11 +77,14 @@ constexpr Beyond beyond[] = {
     {h100_drawn, "fa2", "SM write", 0.1, 0.72, of_lse},
     {h100_drawn, "fa2", "DRAM write", 5.9, 19, of_once},
     {h100_drawn, "cudnn", "L2 read", 6.6, 25, of_few},
-    {strides, "fa2", "DRAM read", 3.8, 10.2, "headdims 80 to 128, causal: L2 lets go of more or less, not known why"},
+    {gqa, "fa2", "DRAM read", 1.8, 1.8, "one call, of 65 MB of keys: which sets are followed moves it by as much"},
+    {gqa, "fa2", "crossing", 5.7, 5.7, "likewise"},
+    {strides, "fa2", "DRAM read", 3.7, 10.2, "headdims 80 to 128, causal: L2 lets go of more or less, not known why"},
+    {strides, "fa2", "crossing", 5.7, 11.4, "not known why: 4.3 on average before frames had addresses"},
     {fa2_blind, "fa2", "wavefronts", 0.2, 2.3, "367 keys: copies of rows past the last that P0 stops"},
     {fa2_blind, "fa2", "ideal wavefronts", 0.23, 2.1, "headdim 104, not known why"},
     {fa2_blind, "fa2", "SM write", 1.1, 15.9, of_72},
-    {fa2_blind, "fa2", "DRAM read", 1.2, 10.7, "headdims 72 and 104, causal: L2 lets go of more, not known why"},
+    {fa2_blind, "fa2", "DRAM read", 1.3, 10.8, "headdims 72 and 104, causal: L2 lets go of more, not known why"},
     {fa2_heads, "fa2", "wavefronts", 0.5, 3.3, "headdims 8 and 16, not known why"},
     {fa2_heads, "fa2", "ideal wavefronts", 1.2, 2.4, "likewise, and 24, 88, 104, 120"},
     {fa2_heads, "fa2", "SM read", 0.04, 0.24, "1536 keys, causal: CTAs that store some of their words alone"},
@@ -185,8 +188,9 @@ Ratios ratios_of(const SimulationReport& r, const CountedCall& row) {
 }
 
 std::map<std::string, std::vector<Ratios>> score(const std::string& file, const char* name, double ragged) {
-  DeviceSpec device = load_device(name);
-  device.local_memory_sets = local_memory_sets_through_ncu;  // which counted all of them
+  const DeviceSpec device = load_device(name);
+  TileWalkOptions options;
+  options.stack_bytes = stack_bytes_through_ncu;  // which counted all of them
   std::map<std::string, std::vector<Ratios>> kernels;
   std::printf("predicted over measured, %s\n", file.c_str());
   std::printf(
@@ -198,7 +202,7 @@ std::map<std::string, std::vector<Ratios>> score(const std::string& file, const 
     if (std::none_of(std::begin(named_plans), std::end(named_plans), is_plan)) continue;  // compiled otherwise
     const Case c = case_of(row);
     SCOPED_TRACE(row.kernel + ", " + command_line(c));
-    const SimulationReport r = simulate(c, plan_named(row.kernel, c, device), device, row.kernel);
+    const SimulationReport r = simulate(c, plan_named(row.kernel, c, device), device, row.kernel, options);
     const Ratios x = ratios_of(r, row);
     std::printf(
         "%6s %5.0f %5.0f %2.0f %6.0f %6.0f %7.0f %6.0f | %10.5f %8.5f %8.4f %8.3f %8.3f %9.4f %10.3f %8.3f | %9.1f "

@@ -272,8 +272,9 @@ TEST(TileWalk, LocalMemoryIsOnePlaceASlot) {
   EXPECT_NEAR(written(14, 42, {{28, 14}}).dram_write_bytes, both.dram_write_bytes, 0.05 * once);
   const TileWalk two_places = written(200, 0), one_place = written(200, 0, {{100, 100}}), half = written(100, 0);
   EXPECT_GT(two_places.dram_write_bytes, 4 * half.dram_write_bytes);
-  EXPECT_LT(one_place.dram_write_bytes, 1.3 * half.dram_write_bytes);
-  EXPECT_NEAR(one_place.l2_crossing_bytes, two_places.l2_crossing_bytes, 0.01 * two_places.l2_crossing_bytes);
+  EXPECT_LT(one_place.dram_write_bytes, 2 * half.dram_write_bytes);  // as often as the words are stored
+  // half of the words have other homes
+  EXPECT_NEAR(one_place.l2_crossing_bytes, two_places.l2_crossing_bytes, 0.02 * two_places.l2_crossing_bytes);
 }
 
 // Each slot's first CTA loads the sectors that not all of its lanes stored, those that come after it have them in L1.

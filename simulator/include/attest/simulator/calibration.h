@@ -43,18 +43,4 @@ std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t p
 /// next access, so it is the whole number below; all ways where no more than one is missing.
 std::int64_t l2_dirty_ways_of(double part, std::int64_t ways);
 
-/// Of the sets of a partition, how many lines each has of frames of local memory of eight warps an SM, with copies of
-/// what lives on the other side, 16 at most: the mean, and the variance over it.
-struct FrameSpread {
-  double mean = 0, variance_over_mean = 0;
-};
-FrameSpread frame_spread(const std::vector<int>& lines);
-/// What the model has of frames of so many words of a thread.
-FrameSpread frame_spread(int words, const DeviceSpec& device);
-
-/// DeviceSpec::local_memory_sets whose frames of so many words are spread as counted, by words. `device` has SMs and an
-/// L2. Throws EnvironmentError with what was seen where no value between 0.8 and 2 has that many lines a set within a
-/// tenth and a spread within 0.3.
-double local_memory_sets_of(const std::map<int, FrameSpread>& counted, const DeviceSpec& device);
-
 }  // namespace attest

@@ -12,9 +12,8 @@
 
 namespace attest {
 
-/// DeviceSpec::local_memory_sets of a process whose stack limit is 2 KiB, which Nsight Compute sets, on an H200 and on
-/// an H100 (local_places in docs/results/h200-l2.md and h100.md).
-inline constexpr double local_memory_sets_through_ncu = 1.25;
+/// The stack limit that Nsight Compute sets.
+inline constexpr std::int64_t stack_bytes_through_ncu = 2048;
 
 /// A figure under the name that `predict --json` has for it, where it has one. Bytes, counts, cycles, microseconds and
 /// percent are of the whole call; registers and occupancy of its longest launch.

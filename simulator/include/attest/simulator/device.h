@@ -78,11 +78,7 @@ struct DeviceSpec {
   std::int64_t l2_partitions = 0;            // each of which keeps copies of what its SMs read
   std::int64_t l2_slices_per_partition = 0;  // among which the lines of 8 KiB are dealt out
   std::int64_t l2_ways = 0;
-  std::int64_t l2_dirty_ways = 0;  // of a set that stay dirty at most
-  // of lines of local memory (local_place.h) that fall at random: as how many of the sets, with even parts, their sets
-  // are, (sum of parts)^2 / (sets x sum of parts^2); where lines fill sets more evenly than at random, 1 and the part
-  // of the lines that go round the sets in turn
-  double local_memory_sets = 1;
+  std::int64_t l2_dirty_ways = 0;        // of a set that stay dirty at most
   double l2_bytes_per_second = 0;        // all SMs together, reads that hit
   double l2_write_bytes_per_second = 0;  // likewise, written
   // what SMs get of that beside each other where all ask for as much as they can, in the order of gpc_sides, spread

@@ -1,6 +1,6 @@
 // A GPU's L2 as micro-benchmarks of an H200 show it: one or two partitions, each with a home half of memory and both
-// keeping copies, set-associative with true LRU, write-back with a limit on dirty lines, which are cleaned by tree
-// PLRU.
+// keeping copies, set-associative with true LRU, write-back with a limit on dirty lines, of which the oldest are
+// cleaned.
 //
 //        SM on side 0                     SM on side 1
 //             |                                |
@@ -46,13 +46,12 @@ class L2Cache {
   static constexpr int max_ways = 32;
   enum class Outcome : std::uint8_t { near_hit, far_hit, miss };
 
-  /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, that write and, of the set, each read
-  /// and each write at home that follows writes one back, until there is one fewer than `dirty_ways`: the line that
-  /// tree PLRU names, by writes alone, among the others that are dirty, or of these among those whose last access had
-  /// `evict_first`. `directory_sets` a partition: of more than 6 entries of one the oldest goes with the next access at
-  /// home that its number names, a read or a write from either side or word that a copy is gone, but for an access from
-  /// the other side that is its own; of 8, two. Each access from the other side makes its entry the youngest, and it
-  /// goes once it has no copies.
+  /// `sets` a partition. Where more than `dirty_ways` lines of a set are dirty, the next access of the set, whatever
+  /// line it is of, has the oldest of them written back, of those whose last access had `evict_first` where there are
+  /// any: by the accesses before it, so that a write to that line goes to DRAM with it. `directory_sets` a partition:
+  /// of more than 6 entries of one the oldest goes with the next access at home that its number names, a read or a
+  /// write from either side or word that a copy is gone, but for an access from the other side that is its own; of 8,
+  /// two. Each access from the other side makes its entry the youngest, and it goes once it has no copies.
   L2Cache(int partitions, int sets, int ways, int dirty_ways, int directory_sets = 0);
 
   /// An SM on `side` reads; a miss fills from DRAM. A clean line whose last access had `evict_first`, as a last use has
@@ -62,9 +61,10 @@ class L2Cache {
     std::uint32_t* const near_set = set(partitions_ == 1 ? 0 : side, line);
     const int way = find(near_set, line.tag);
     if (way < 0) return read_beyond(near_set, way, line, side, evict_first);
+    const int due = due_way(near_set);
     touch(near_set, way);
     mark(near_set, way, evict_first);
-    clean_where_too_many(near_set, way);
+    clean_due(near_set, due);
     if ((line.sectors & ~sectors(near_set, way, present)) == 0) {
       if (side == line.home) access_at_home(line);
       return Outcome::near_hit;
@@ -103,13 +103,11 @@ class L2Cache {
     return static_cast<std::uint32_t>((std::uint64_t{1} << end) - (std::uint64_t{1} << first));
   }
   /// A set is a block of words: tags of its ways | their ages: the set's clock when the way was last used, with the
-  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty | 1 while too many are dirty | the
-  /// tree of its writes: a bit a node, the root's is bit 1 and the children of node n have 2n and 2n + 1, 1 where the
-  /// half of higher ways was written longer ago | a bit a way that has sectors written in part | a byte a way: its
-  /// sectors that are present, and those that are written | a word a way: which of its 32 pieces of 4 bytes writes
-  /// of parts of sectors have had | where there are directories, a word a way: of a copy, the number of its directory
-  /// set and one.
-  enum Word : std::size_t { clock, used, first_to_go, dirty, too_many, tree, in_part, num_words };
+  /// way in the lowest 5 bits | its clock | a bit a way: used, first to go, dirty, has sectors written in part | a byte
+  /// a way: its sectors that are present, and those that are written | a word a way: which of its 32 pieces of 4 bytes
+  /// writes of parts of sectors have had | where there are directories, a word a way: of a copy, the number of its
+  /// directory set and one.
+  enum Word : std::size_t { clock, used, first_to_go, dirty, in_part, num_words };
   enum Sectors : std::size_t { present, written, num_sectors };
   static constexpr std::size_t vector_ways = 16;
   static constexpr int way_bits = 5;
@@ -163,16 +161,19 @@ class L2Cache {
   Outcome read_beyond(std::uint32_t* near_set, int way, const CachedLine& line, int side, bool evict_first);
   /// The least recently used way of those in `ways`, which is not 0.
   int oldest(std::uint32_t* set, std::uint32_t ways) const;
-  /// The one of `ways`, which is not 0, that the tree of writes names.
-  int written_long_ago(const std::uint32_t* set, std::uint32_t ways) const;
-  void clean_where_too_many(std::uint32_t* set, int way) {
-    if (word(set, too_many) != 0) clean_another(set, way);
+  /// The way that the access which now comes has cleaned, or -1. Asked before it, for clean_due() after it.
+  int due_way(std::uint32_t* set) const {
+    const std::uint32_t all = word(set, dirty), to_go = all & word(set, first_to_go);
+    return std::popcount(all) <= dirty_ways_ ? -1 : oldest(set, to_go != 0 ? to_go : all);
   }
-  void clean_another(std::uint32_t* set, int way);
+  void clean_due(std::uint32_t* set, int due) {
+    if (due >= 0) clean(set, due);
+  }
   /// The way that the line has now; `copy`: the set is not one of its home.
   int insert(std::uint32_t* set, const CachedLine& line, bool evict_first, bool copy);
   void insert_read(std::uint32_t* set, const CachedLine& line, bool evict_first, bool copy) {
-    clean_where_too_many(set, insert(set, line, evict_first, copy));
+    const int due = due_way(set);
+    if (insert(set, line, evict_first, copy) != due) clean_due(set, due);
   }
   void forget(std::uint32_t* set, int way);
 

@@ -50,6 +50,7 @@ struct UnfusedKernels {
   double least_rows = 8;                                      // of either, where there are fewer queries
   double cluster = 2;           // CTAs that a copy of the operand that they share is multicast to, where there is that
   double local_bytes = 0;       // that such a CTA keeps in local memory
+  int product_warps = 8;        // of it
   int product_ctas_per_sm = 2;  // at once
   int softmax_rows_per_sm = 0;  // under way at once, read once for the maximum and again; 0: read once
   std::int64_t softmax_row_bytes = 0;  // stored for each row beside P, in sectors: its sum and LSE
@@ -65,6 +66,7 @@ UnfusedKernels own_unfused(const Problem& problem);
 /// after the other; each takes a launch. `empties_between`: L2 holds nothing of a kernel for the next one (known of
 /// kernels with local memory, which are walked).
 UnfusedCost unfused_cost(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels = {},
-                         std::int64_t dirty_bytes_at_start = 0, bool empties_between = false);
+                         std::int64_t dirty_bytes_at_start = 0, bool empties_between = false,
+                         std::int64_t stack_bytes = 1024);
 
 }  // namespace attest

@@ -36,6 +36,7 @@ class DeviceArray {
   ~DeviceArray() { cudaFree(data_); }
 
   T* data() const { return data_; }
+  std::size_t size() const { return count_; }
   void upload(const std::vector<T>& values) const {
     check(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   }

@@ -1,0 +1,30 @@
+#include "memory_map.h"
+
+#include <gtest/gtest.h>
+
+namespace attest {
+namespace {
+
+constexpr std::int64_t mib = 1 << 20, kib = 1 << 10;
+
+TEST(MemoryMap, FramesFollowEachOther) {
+  const DeviceSpec h200 = load_device("h200");
+  const MemoryMap memory(h200);
+  constexpr std::int64_t words = 131;
+  const std::int64_t first = memory.word(0, 0, 0, words);
+  EXPECT_EQ(first, 114 * mib + (256 - words) * 128);
+  EXPECT_EQ(memory.word(0, 0, 1, words) - first, 128);
+  EXPECT_EQ(memory.word(0, 1, 0, words) - first, 50 * kib);
+  EXPECT_EQ(memory.word(1, 0, 0, words) - first, 64 * 50 * kib);
+}
+
+TEST(MemoryMap, AStackLimitHasThemLieBehindTheirFirstPlace) {
+  const DeviceSpec h100 = load_device("h100");
+  const MemoryMap memory(h100, 2048);
+  EXPECT_EQ(memory.word(0, 0, 0, 240), 528 * mib + (512 - 240) * 128);
+  EXPECT_EQ(memory.word(1, 0, 0, 240) - memory.word(0, 0, 0, 240), 64 * 82 * kib);
+  EXPECT_EQ(MemoryMap(h100, 1).word(0, 0, 0, 256), 114 * mib);  // a smaller one than a process has
+}
+
+}  // namespace
+}  // namespace attest

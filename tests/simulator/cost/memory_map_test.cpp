@@ -15,7 +15,7 @@ TEST(MemoryMap, FramesFollowEachOther) {
   EXPECT_EQ(first, 114 * mib + (256 - words) * 128);
   EXPECT_EQ(memory.word(0, 0, 1, words) - first, 128);
   EXPECT_EQ(memory.word(0, 1, 0, words) - first, 50 * kib);
-  EXPECT_EQ(memory.word(1, 0, 0, words) - first, 64 * 50 * kib);
+  EXPECT_EQ(memory.word(1, 0, 0, words) - first, std::int64_t{64} * 50 * kib);
 }
 
 TEST(MemoryMap, AStackLimitHasThemLieBehindTheirFirstPlace) {

@@ -22,7 +22,6 @@ class HashedBuffer {
   HashedBuffer(const std::string& device, const std::uint8_t* buffer) : hash_(load_device(device)), buffer_(buffer) {}
   const L2Hash& hash() const { return hash_; }
   std::uint64_t in_memory(std::uint64_t line) const { return first_ + line; }
-  std::uint64_t first_mib() const { return first_ / kLinesAMib; }
   L2Hash::Place of(std::uint64_t line) const { return of_memory(in_memory(line)); }
   L2Hash::Place of_memory(std::uint64_t at) const {
     if (at / L2Hash::block_lines != block_at_) {

@@ -10,7 +10,6 @@
 // buffer begins is where targets go with lines of their own set and not with as many others.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -20,13 +19,13 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "attest/hardware/l2_set_finder.cuh"
 #include "hashed_buffer.cuh"
 #include "turns.cuh"
+#include "whole_number.h"
 
 namespace attest::hardware {
 namespace {
@@ -237,15 +236,6 @@ void gone(const std::string& device) {
   }
 }
 
-std::int64_t number(std::string_view text, const char* name, std::int64_t least, std::int64_t most) {
-  std::int64_t n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < least || n > most)
-    throw std::runtime_error(std::string(name) + ": " + std::string(text) + " is no whole number of " +
-                             std::to_string(least) + " to " + std::to_string(most));
-  return n;
-}
-
 }  // namespace
 }  // namespace attest::hardware
 
@@ -253,7 +243,8 @@ int main(int argc, char** argv) try {
   using namespace attest::hardware;
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 4 && words[0] == "mates")
-    Mates(words[1], number(words[3], "GiB", 0, 31)).of(static_cast<int>(number(words[2], "targets", 1, 10'000)));
+    Mates(words[1], whole_number(words[3], "GiB", 0, 31))
+        .of(static_cast<int>(whole_number(words[2], "targets", 1, 10'000)));
   else if (words.size() == 2 && words[0] == "plays")
     plays(words[1]);
   else if (words.size() == 2 && words[0] == "gone")

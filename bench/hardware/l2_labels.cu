@@ -2,7 +2,6 @@
 //
 //     l2_labels 1000 > labels.csv      all lines of 256 MiB, and whether their home is that partition
 //     l2_labels 150 60 > far.csv       of 60 GiB beside them, lines of 500 MiB drawn at random
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -10,10 +9,10 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "attest/hardware/l2_set_finder.cuh"
+#include "whole_number.h"
 
 namespace attest::hardware {
 namespace {
@@ -158,23 +157,14 @@ void far_labels(int count, std::int64_t gib) {
   }
 }
 
-int positive(std::string_view text, const char* name, int most) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > most)
-    throw std::runtime_error(std::string(name) + ": " + std::string(text) + " is no whole number of 1 to " +
-                             std::to_string(most));
-  return number;
-}
-
 }  // namespace
 }  // namespace attest::hardware
 
 int main(int argc, char** argv) try {
   using namespace attest::hardware;
   if (argc != 2 && argc != 3) throw std::runtime_error("needs a number of sets, and GiB or nothing");
-  const int sets = positive(argv[1], "sets", 10'000);
-  argc == 2 ? labels(sets) : far_labels(sets, positive(argv[2], "GiB", 1000));
+  const int sets = static_cast<int>(whole_number(argv[1], "sets", 1, 10'000));
+  argc == 2 ? labels(sets) : far_labels(sets, whole_number(argv[2], "GiB", 1, 1000));
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "l2_labels: %s\n", error.what());

@@ -10,21 +10,19 @@
 // the sets, by a bit of their number, which drive out what lies there; then the same again, by the clock.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "attest/counters/counter_reader.h"
 #include "attest/hardware/l2_set_finder.cuh"
 #include "hashed_buffer.cuh"
+#include "whole_number.h"
 
 namespace attest::hardware {
 namespace {
@@ -282,15 +280,6 @@ class Counted : public CountedWork {
   const MemoryPlaces& places_;
 };
 
-int number(std::string_view text, const char* name, int least, int most) {
-  int n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < least || n > most)
-    throw std::runtime_error(std::string(name) + ": " + std::string(text) + " is no whole number of " +
-                             std::to_string(least) + " to " + std::to_string(most));
-  return n;
-}
-
 }  // namespace
 }  // namespace attest::hardware
 
@@ -302,7 +291,8 @@ int main(int argc, char** argv) try {
     throw std::runtime_error("needs DEVICE [STACK_LIMIT | counted], or slots");
   const bool counted = words.size() == 2 && words[1] == "counted";
   if (words.size() == 2 && !counted)
-    check(cudaDeviceSetLimit(cudaLimitStackSize, static_cast<std::size_t>(number(words[1], "stack limit", 1, 524288))));
+    check(cudaDeviceSetLimit(cudaLimitStackSize,
+                             static_cast<std::size_t>(whole_number(words[1], "stack limit", 1, 524288))));
   std::printf("what,sm,warp,bytes,at,line,agree,differ\n");
   const MemoryPlaces places(words[0]);
   if (counted) {

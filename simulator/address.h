@@ -54,9 +54,8 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 /// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact, but
 /// that one set of a directory stands for others (keep_of_hash).
 ///
-/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, tensors in memory that begins at 68 MiB: a
-/// process does not know where its own does, and from there on whole ranges and first parts of them miss as they did in
-/// cyclic_read and chunk_read. Other GPUs have one that conflicts about as often as an H200's.
+/// Where the GPU's own hash is known (L2Hash) lines fall as it has them, by their place in memory (memory_map.h). Other
+/// GPUs have one that conflicts about as often as an H200's.
 ///
 /// Measured on an H200 (docs/results/h200-l2.md), the share of cyclic reads that misses: a contiguous range conflicts
 /// only when the cache is full (0 at 28 MiB of 30, .70 at 32); scattered pages of 4 KiB as under a random hash (.23 at
@@ -108,26 +107,9 @@ class LineSampler {
   double share() const { return share_; }                 // of all sets
   int directory_sets() const { return directory_sets_; }  // of a partition's directory, that follow what these have
 
-  /// Calls f(CachedLine) for each sampled line of bytes [first, last) of tensors.
+  /// Calls f(CachedLine) for each sampled line of bytes [first, last) of memory.
   template <class F>
   void for_lines(std::int64_t first, std::int64_t last, F&& f) const {
-    const std::int64_t begin = hash_ ? first_byte : 0;
-    lines_of_memory(begin + first, begin + last, f);
-  }
-  /// The same of a frame's word, by its line's address in memory. It has a name of its own: where tensors lie is not
-  /// known, so that they may be here too.
-  template <class F>
-  void for_line_of_frame(std::int64_t address, F&& f) const {
-    lines_of_memory(address, address + line_bytes, [&](CachedLine line) {
-      constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
-      line.tag ^= of_frames;
-      f(line);
-    });
-  }
-
- private:
-  template <class F>
-  void lines_of_memory(std::int64_t first, std::int64_t last, F&& f) const {
     const std::int64_t end_line = (last + line_bytes - 1) / line_bytes;
     const auto follow = [&](std::int64_t line, std::uint32_t tag, std::int32_t set, std::uint8_t home, bool paired,
                             std::uint32_t directory) {
@@ -159,8 +141,8 @@ class LineSampler {
     }
   }
 
+ private:
   static constexpr std::uint32_t block_regions = 8;
-  static constexpr std::int64_t first_byte = std::int64_t{68} << 20;
 
   void keep(int sampling) {
     places_ = places(slices_);

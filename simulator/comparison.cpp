@@ -134,9 +134,8 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
-    unfused =
-        unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before(), empties_between,
-                     call.via == "ncu" ? stack_bytes_through_ncu : TileWalkOptions{}.stack_bytes);
+    unfused = unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before(),
+                           empties_between, call.via == "ncu");
   } else if (plan == nullptr && plan_of_kernel(call.kernel).empty()) {
     result.unpredicted = "no plan describes this kernel; give one with --plan";
   } else if (const auto why = unpredicted(call.c)) {
@@ -146,7 +145,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     effort.warm = warm;
     effort.dirty_bytes_at_start = call.dirty_bytes_before();
     effort.empties_between = empties_between;
-    if (call.via == "ncu") effort.stack_bytes = stack_bytes_through_ncu;
+    effort.through_ncu = call.via == "ncu";
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
     report = simulate(call.c, described, device, result.plan_name, effort);

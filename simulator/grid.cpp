@@ -14,10 +14,6 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t page = 2 << 20;
-
-std::int64_t next_page(std::int64_t address) { return (address + page - 1) / page * page; }
-
 /// Running sums from 0 of what each batch entry occupies, in rows.
 std::vector<std::int64_t> first_rows(const std::vector<std::int64_t>& lengths, std::int64_t multiple) {
   std::vector<std::int64_t> first;
@@ -38,7 +34,7 @@ bool walk_keys_alone(const Grid& grid, std::int64_t slots) {
 
 }  // namespace
 
-Grid::Grid(const Case& c, const KernelPlan& a_plan)
+Grid::Grid(const Case& c, const KernelPlan& a_plan, std::int64_t memory)
     : p(c.problem), plan(a_plan), splits(a_plan.num_splits), nheads(p.nheads / plan.packed_heads), lengths_(p) {
   const int e = plan.element_bytes;
   const Launch launch = make_launch(p, lengths_.document_ends, plan.packed_heads);
@@ -58,12 +54,19 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan)
     if (!alike) class_of.push_back(at->second);
   }
 
-  const auto place = [&](std::int64_t base, int bytes, std::int64_t rows, std::int64_t heads, std::int64_t columns,
+  const auto next = [&](std::int64_t bytes) {
+    const std::int64_t at = memory;
+    memory = MemoryMap::next_page(at + bytes);
+    return at;
+  };
+  const auto place = [&](int bytes, std::int64_t rows, std::int64_t heads, std::int64_t columns,
                          const std::vector<std::int64_t>& first) {
-    if (first.empty()) return make_address(c.layout, bytes, base, p.batch, rows, heads, columns);
-    TensorAddress packed = make_address(c.layout, bytes, base, 1, first.back(), heads, columns);
-    packed.first_row = &first;
-    return packed;
+    TensorAddress tensor = first.empty() ? make_address(c.layout, bytes, 0, p.batch, rows, heads, columns)
+                                         : make_address(c.layout, bytes, 0, 1, first.back(), heads, columns);
+    const std::int64_t base = next(tensor.end);
+    tensor.base += base, tensor.end += base;
+    if (!first.empty()) tensor.first_row = &first;
+    return tensor;
   };
   if (!p.varlen_q.empty()) first_q_ = first_rows(p.varlen_q, 1);
   if (c.layout.page_size != 0) {
@@ -73,25 +76,25 @@ Grid::Grid(const Case& c, const KernelPlan& a_plan)
     first_k_ = first_rows(p.varlen_k, 1);
   }
   total_q_ = first_q_.empty() ? p.batch * p.seqlen_q : first_q_.back();
-  q = place(page, e, p.seqlen_q, p.nheads, p.headdim, first_q_);
-  k = place(next_page(q.end), e, p.seqlen_k, p.nheads_k, p.headdim, first_k_);
-  v = place(next_page(k.end), e, p.seqlen_k, p.nheads_k, p.headdim_v, first_k_);
-  o = place(next_page(v.end), plan.output_bytes(), p.seqlen_q, p.nheads, p.headdim_v, first_q_);
+  q = place(e, p.seqlen_q, p.nheads, p.headdim, first_q_);
+  k = place(e, p.seqlen_k, p.nheads_k, p.headdim, first_k_);
+  v = place(e, p.seqlen_k, p.nheads_k, p.headdim_v, first_k_);
+  o = place(plan.output_bytes(), p.seqlen_q, p.nheads, p.headdim_v, first_q_);
   q.packed_heads = o.packed_heads = plan.packed_heads;
-  lse_base = next_page(o.end);
-  partial_base = next_page(lse_base + 4 * total_q_ * p.nheads);
+  lse_base = next(4 * total_q_ * p.nheads);
   const std::int64_t workspace_rows = splits > 1 ? splits * p.batch * p.nheads * p.seqlen_q : 0;
+  partial_base = next(workspace_rows * (partial_row_bytes() + 4));
   partial_lse_base = partial_base + workspace_rows * partial_row_bytes();
-  bias.base = next_page(partial_lse_base + 4 * workspace_rows);
   bias.row_stride = 4 * p.seqlen_k;
   const bool by_head = p.bias == Bias::bhqk || p.bias == Bias::hqk,
              by_batch = p.bias == Bias::bhqk || p.bias == Bias::bqk;
   bias.head_stride = by_head ? p.seqlen_q * bias.row_stride : 0;
   bias.batch_stride = by_batch ? p.seqlen_q * bias.row_stride * (by_head ? p.nheads : 1) : 0;
-  bias.end =
-      bias.base +
-      (p.bias == Bias::none ? 0 : p.seqlen_q * bias.row_stride * (by_head ? p.nheads : 1) * (by_batch ? p.batch : 1));
-  spill_base = next_page(bias.end);
+  const std::int64_t all_bias =
+      p.bias == Bias::none ? 0 : p.seqlen_q * bias.row_stride * (by_head ? p.nheads : 1) * (by_batch ? p.batch : 1);
+  bias.base = next(all_bias);
+  bias.end = bias.base + all_bias;
+  others_base = memory + (std::int64_t{1} << 32);  // far from all of it
 
   ctas = std::int64_t{q_tiles} * splits * p.batch * nheads;
   for (const LengthClass& added : classes) add_class(added);

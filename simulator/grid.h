@@ -11,6 +11,7 @@
 #include "attest/problem/case.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/tile_walk.h"
+#include "memory_map.h"
 
 namespace attest {
 
@@ -24,7 +25,9 @@ struct LengthClass {
 /// Tensors start on 2 MiB pages, one after the other, as an allocator of large blocks places them. Pages of K and V
 /// follow each other as their batch entries do.
 struct Grid {
-  Grid(const Case& c, const KernelPlan& plan);
+  /// Its tensors lie in memory from that address on, one after the other at multiples of 2 MiB: Q, K, V, O, LSE,
+  /// partial O and bias.
+  Grid(const Case& c, const KernelPlan& plan, std::int64_t memory = 0);
   Grid(const Grid&) = delete;  // addresses point into it
   Grid& operator=(const Grid&) = delete;
 
@@ -32,7 +35,8 @@ struct Grid {
   const KernelPlan& plan;
   TensorAddress q, k, v, o,
       bias;  // bias: [batch, queries, heads, keys], rows of its keys; strides 0 where it is shared
-  std::int64_t lse_base = 0, partial_base = 0, partial_lse_base = 0, spill_base = 0;
+  std::int64_t lse_base = 0, partial_base = 0, partial_lse_base = 0;
+  std::int64_t others_base = 0;  // of what lies in memory and is none of its tensors
   int q_tiles = 0, splits = 1;
   std::int64_t nheads = 1;  // that CTAs are numbered by: query heads, or packs of them
   std::vector<LengthClass> classes;

@@ -22,7 +22,8 @@ namespace {
 class Walk {
  public:
   Walk(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm, const TileWalkOptions& options)
-      : grid_(c, plan),
+      : grid_(c, plan,
+              options.memory_begin > 0 ? options.memory_begin : MemoryMap(device, options.through_ncu).buffers()),
         schedule_(grid_, device, ctas_per_sm),
         plan_(plan),
         device_(device),

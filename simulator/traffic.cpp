@@ -78,7 +78,7 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
           LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
       spill_uses_(uses_or_stores(options, plan_, frame_)),
       spill_parts_(parts_of(spill_uses_)),
-      memory_(device, std::max(options.stack_bytes, 4 * local_words())),
+      memory_(device, options.through_ncu, 4 * local_words()),
       sampler_(device, sampling,
                turn_of_sets(device, sampling, memory_,
                             schedule.slots() / schedule.slots_a_round() * std::int64_t{plan_.num_warps}, frame_.of_tile,
@@ -106,7 +106,8 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
     const std::int64_t warp = at % warps, of_cta = plan_.num_warps;
     const std::int64_t sm = schedule_.number_on_device(slot.sm) + warp / of_cta, place = of_sm * of_cta + warp % of_cta;
-    sampler_.for_line_of_frame(memory_.word(sm, place, at / warps, local_words()), [&](CachedLine line) {
+    const std::int64_t word = memory_.word(sm, place, at / warps, local_words());
+    sampler_.for_lines(word, word + LineSampler::line_bytes, [&](CachedLine line) {
       line.sectors = sectors;
       to.push_back(line);
     });
@@ -326,8 +327,7 @@ void Traffic::combine_tile(std::int64_t batch, std::int64_t head, std::int64_t r
 void Traffic::leave_dirty_lines(std::int64_t bytes) {
   const std::int64_t written = cache_.written_back_sectors(), crossed = cache_.crossed_sectors();
   int side = 0;
-  const std::int64_t left_over = grid_.spill_base + (std::int64_t{1} << 32);
-  sampler_.for_lines(left_over, left_over + bytes, [&](const CachedLine& line) {
+  sampler_.for_lines(grid_.others_base, grid_.others_base + bytes, [&](const CachedLine& line) {
     cache_.write(line, side ^= static_cast<int>(device_.l2_partitions) - 1);
   });
   written_back_before_ += cache_.written_back_sectors() - written;  // what a small L2 could not hold

@@ -24,7 +24,7 @@ UnfusedKernels own_unfused(const Problem& p) {
 }
 
 UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const UnfusedKernels& own,
-                         std::int64_t dirty_bytes_at_start, bool empties_between, std::int64_t stack_bytes) {
+                         std::int64_t dirty_bytes_at_start, bool empties_between, bool through_ncu) {
   UnfusedCost cost;
   const double bytes = bytes_of(p.dtype);
   const double pairs = all_pairs(p);
@@ -57,7 +57,7 @@ UnfusedCost unfused_cost(const Problem& p, const DeviceSpec& device, const Unfus
   const double last_tiles = static_cast<double>(device.num_sms) * own.tile_bytes;
   std::optional<UnfusedWalk> walked;
   if (own.local_bytes > 0 && device.l2_ways > 0 && device.kind != DeviceKind::cube_vector)
-    walked = walk_unfused(p, device, own, dirty_bytes_at_start, empties_between, stack_bytes);
+    walked = walk_unfused(p, device, own, dirty_bytes_at_start, empties_between, through_ncu);
   double dirty = 0;
   const auto kernel = [&](std::size_t i, std::string_view name, double operands, double read, double result,
                           double tiles, double flops) {

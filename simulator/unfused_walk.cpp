@@ -1,7 +1,9 @@
 #include "unfused_walk.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "address.h"
@@ -47,20 +49,30 @@ class Walk {
         cache_(static_cast<int>(partitions_), sampler_.sets(), static_cast<int>(device.l2_ways),
                static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
         frames_(static_cast<std::size_t>(slots_)) {
+    const std::int64_t queries = p.batch * p.nheads * p.seqlen_q, keys = p.batch * p.nheads_k * p.seqlen_k;
+    std::int64_t free = memory.buffers();
+    const auto next = [&](std::int64_t bytes) { return std::exchange(free, MemoryMap::next_page(free + bytes)); };
+    bases_[0] = next(queries * p.headdim * bytes_);
+    bases_[1] = next(keys * p.headdim * bytes_);
+    bases_[2] = next(keys * p.headdim_v * bytes_);
+    bases_[3] = next(queries * p.headdim_v * bytes_);
+    next(queries * std::int64_t{sizeof(float)});  // LSE
+    bases_[4] = next(queries * matrix_row_bytes());
+    others_ = free + (std::int64_t{1} << 32);
     const std::int64_t warps = kernels.product_warps;
     const std::int64_t words = static_cast<std::int64_t>(kernels.local_bytes) / (warps * LineSampler::line_bytes);
     for (std::int64_t slot = 0; slot < slots_; ++slot)
       for (std::int64_t warp = 0; warp < warps; ++warp)
         for (std::int64_t word = 0; word < words; ++word) {
           const std::int64_t at = memory.word(slot % num_sms_, slot / num_sms_ * warps + warp, word, words);
-          sampler_.for_line_of_frame(
-              at, [&](const CachedLine& line) { frames_[static_cast<std::size_t>(slot)].push_back(line); });
+          sampler_.for_lines(at, at + LineSampler::line_bytes,
+                             [&](const CachedLine& line) { frames_[static_cast<std::size_t>(slot)].push_back(line); });
         }
   }
 
   void leave_dirty_lines(std::int64_t bytes) {
     int side = 0;
-    sampler_.for_lines(base(6), base(6) + bytes,
+    sampler_.for_lines(others_, others_ + bytes,
                        [&](const CachedLine& line) { cache_.write(line, side ^= static_cast<int>(partitions_) - 1); });
   }
   void empty() { cache_.empty(); }
@@ -108,27 +120,26 @@ class Walk {
   double of_all_sets(std::int64_t sectors) const {
     return static_cast<double>(sectors * LineSampler::sector_bytes) / sampler_.share();
   }
+  /// Of S and P, whose rows are whole 16 bytes.
+  std::int64_t matrix_row_bytes() const { return (p_.seqlen_k + 7) / 8 * 8 * bytes_; }
   int side_of(std::int64_t cta) const { return static_cast<int>(cta % num_sms_ % partitions_); }
-  static std::int64_t base(int tensor) { return std::int64_t{tensor} << 44; }
   /// Of Q, K, V and O, tensors 0 to 3, whose heads follow each other.
   template <class F>
-  void rows(int tensor, std::int64_t first, std::int64_t n, std::int64_t columns, const F& f) const {
+  void rows(std::size_t tensor, std::int64_t first, std::int64_t n, std::int64_t columns, const F& f) const {
     const std::int64_t row_bytes = columns * bytes_;
-    sampler_.for_lines(base(tensor) + first * row_bytes, base(tensor) + (first + n) * row_bytes, f);
+    sampler_.for_lines(bases_[tensor] + first * row_bytes, bases_[tensor] + (first + n) * row_bytes, f);
   }
   template <class F>
-  void columns_of_rows(int tensor, std::int64_t first, std::int64_t n, std::int64_t column, const F& f) const {
+  void columns_of_rows(std::size_t tensor, std::int64_t first, std::int64_t n, std::int64_t column, const F& f) const {
     if (p_.headdim_v <= tile) return rows(tensor, first, n, p_.headdim_v, f);
     for (std::int64_t row = first; row < first + n; ++row) {
-      const std::int64_t at = base(tensor) + row * p_.headdim_v * bytes_;
+      const std::int64_t at = bases_[tensor] + row * p_.headdim_v * bytes_;
       sampler_.for_lines(at + column * bytes_, at + std::min(p_.headdim_v, column + tile) * bytes_, f);
     }
   }
-  /// Of S and P, whose rows are whole 16 bytes.
   template <class F>
   void part_of_matrix(const RowTile& t, std::int64_t row, std::int64_t first, std::int64_t last, const F& f) const {
-    const std::int64_t stride = (p_.seqlen_k + 7) / 8 * 8;
-    const std::int64_t at = base(4) + (t.member * p_.seqlen_q + t.first_row + row) * stride * bytes_;
+    const std::int64_t at = bases_[4] + (t.member * p_.seqlen_q + t.first_row + row) * matrix_row_bytes();
     sampler_.for_lines(at + first * bytes_, at + last * bytes_, f);
   }
   /// Calls read(tile, column, f) and write(tile, column, f) of each CTA.
@@ -169,12 +180,14 @@ class Walk {
   const LineSampler sampler_;
   L2Cache cache_;
   std::vector<std::vector<CachedLine>> frames_;  // by slot
+  std::array<std::int64_t, 5> bases_{};          // of Q, K, V, O, and of S and P
+  std::int64_t others_ = 0;                      // far from all of it
 };
 
 }  // namespace
 
 UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const UnfusedKernels& kernels,
-                         std::int64_t dirty_bytes_at_start, bool empties_between, std::int64_t stack_bytes) {
+                         std::int64_t dirty_bytes_at_start, bool empties_between, bool through_ncu) {
   UnfusedWalk walked;
   std::vector<RowTile> tiles = row_tiles(p);
   if (tiles.empty()) return walked;
@@ -207,7 +220,7 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
   constexpr double visits = 5, most_visits = 1e6;  // of S and P by the three kernels; lines
   int sampling = 1;
   while (visits * part / LineSampler::line_bytes / sampling > most_visits) sampling *= 2;
-  Walk walk(p, device, kernels, std::move(tiles), sampling, MemoryMap(device, stack_bytes));
+  Walk walk(p, device, kernels, std::move(tiles), sampling, MemoryMap(device, through_ncu));
   walk.leave_dirty_lines(dirty_bytes_at_start);
   double read = walk.read(), written = walk.written(), dirty = walk.dirty();
   for (int kernel = 0; kernel < UnfusedCost::kernels; ++kernel) {

@@ -18,6 +18,6 @@ struct UnfusedWalk {
 /// matrix of many times L2 the first rows are walked, and the others are taken to be like them. Sums are loaded from
 /// L1. What S is modified by is not in it.
 UnfusedWalk walk_unfused(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels,
-                         std::int64_t dirty_bytes_at_start, bool empties_between, std::int64_t stack_bytes);
+                         std::int64_t dirty_bytes_at_start, bool empties_between, bool through_ncu);
 
 }  // namespace attest

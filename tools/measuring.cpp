@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -44,6 +45,15 @@ void as_crashes(const MeasuredCall& call, Work work) {
   }
 }
 
+/// Once for all of them, so that each has its tensors where a prediction has them: less than that lies elsewhere under
+/// Nsight Compute.
+void reserve_for(const std::vector<MeasuredCall>& calls, DeviceMemory& memory) {
+  std::size_t most = std::size_t{512} << 20;
+  for (const MeasuredCall& call : calls)
+    most = std::max(most, DeviceCall::bytes(*make_device_forward(call.kernel), call.c));
+  memory.reserve(most);
+}
+
 }  // namespace
 
 MeasuringGpu measuring_gpu() {
@@ -57,9 +67,11 @@ std::optional<std::string> unmeasurable(const MeasuredCall& call) {
 void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progress) {
   CounterReader reader(cupti_counters());
   if (progress) fmt::print(stderr, "attest: CUPTI makes {} calls, {} passes each\n", calls.size(), reader.passes());
+  DeviceMemory memory;
+  reserve_for(calls, memory);
   for (MeasuredCall& call : calls)
     as_crashes(call, [&] {
-      DeviceCall on_device(make_device_forward(call.kernel), call.c);
+      DeviceCall on_device(make_device_forward(call.kernel), call.c, memory);
       call.launches.clear();
       call.via = "cupti";
       for (LaunchCounters& read : reader.read(on_device, warm)) {
@@ -74,8 +86,11 @@ int make_marked_calls(const std::string& file) try {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
-  for (const MeasuredCall& request : requests_from_json_text(text.str())) {
-    DeviceCall call(make_device_forward(request.kernel), request.c);
+  const std::vector<MeasuredCall> requests = requests_from_json_text(text.str());
+  DeviceMemory memory;
+  reserve_for(requests, memory);
+  for (const MeasuredCall& request : requests) {
+    DeviceCall call(make_device_forward(request.kernel), request.c, memory);
     call.launch();  // clocks rise, and whatever happens once has happened
     call.wait();
     cuda_check(cudaProfilerStart(), "cudaProfilerStart");

@@ -23,7 +23,8 @@ std::vector<std::string> split(const std::string& list) {
 }
 
 void count(const std::vector<std::string>& metrics, const std::string& kernel, const std::string& text) {
-  DeviceCall call(make_device_forward(kernel), case_from_json_text(text));
+  DeviceMemory memory;
+  DeviceCall call(make_device_forward(kernel), case_from_json_text(text), memory);
   CounterReader reader(metrics);
   for (const LaunchCounters& launch : reader.read(call, false))
     for (const std::string& metric : metrics)

@@ -5,9 +5,13 @@
 
 Tensors lie as (batch, seqlen, heads, headdim), as models keep them, unless a row's layout is bhsd. A row without seqlen_q
 has as many queries as keys. bench/hardware/third_party.py runs it under ncu.
+
+Q, K and V of each call stand at the begin of one buffer of at least 512 MiB, one after the other at multiples of 2 MiB,
+and O at the begin of another: where they lie decides which sets of L2 they fall into.
 """
 
 import csv
+import math
 import sys
 
 import torch
@@ -15,28 +19,40 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+UNIT = 1 << 20  # elements, in 2 MiB
+FEWEST_UNITS = 256
+
+
+def shape(call: dict[str, str], heads: str, rows: str) -> tuple[int, ...]:
+    batch, n, length, headdim = int(call["batch"]), int(call[heads]), int(rows), int(call["headdim"])
+    return (batch, n, length, headdim) if call["layout"] == "bhsd" else (batch, length, n, headdim)
 
 
 def main() -> None:
     backend = BACKENDS[sys.argv[2]]
     with open(sys.argv[1], newline="") as f:
         calls = list(csv.DictReader(f))
+    shapes = []
     for call in calls:
-        batch, heads, heads_k, length, headdim, causal = (
-            int(call[k]) for k in ("batch", "nheads", "nheads_k", "seqlen", "headdim", "causal")
-        )
+        keys = shape(call, "nheads_k", call["seqlen"])
+        shapes.append([shape(call, "nheads", call.get("seqlen_q") or call["seqlen"]), keys, keys])
 
-        queries = int(call.get("seqlen_q") or length)
+    def units(of: tuple[int, ...]) -> int:
+        return -(-math.prod(of) // UNIT)
 
-        def tensor(n: int, rows: int) -> torch.Tensor:
-            if call["layout"] == "bhsd":
-                return torch.randn(batch, n, rows, headdim, device="cuda", dtype=torch.bfloat16)
-            return torch.randn(batch, rows, n, headdim, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
-
-        q, k, v = tensor(heads, queries), tensor(heads_k, length), tensor(heads_k, length)
+    most = max(FEWEST_UNITS, *(sum(map(units, of)) for of in shapes))
+    inputs = torch.empty(most * UNIT, device="cuda", dtype=torch.bfloat16)
+    # its memory stays PyTorch's, which takes outputs from its begin
+    torch.empty((max(units(of[0]) for of in shapes) + 32) * UNIT, device="cuda", dtype=torch.bfloat16)
+    for call, of in zip(calls, shapes):
+        tensors, first = [], 0
+        for each in of:
+            tensor = inputs[first : first + math.prod(each)].view(each).normal_()
+            tensors.append(tensor if call["layout"] == "bhsd" else tensor.transpose(1, 2))
+            first += units(each) * UNIT
         with sdpa_kernel(backend):
             torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=bool(causal), enable_gqa=heads != heads_k
+                *tensors, is_causal=call["causal"] != "0", enable_gqa=call["nheads"] != call["nheads_k"]
             )
         torch.cuda.synchronize()
 

@@ -18,6 +18,22 @@ struct Access {
   std::uint8_t line;
 };
 
+/// Of four bytes at `at`; what a read finds.
+__device__ inline std::uint32_t access(Kind kind, std::uint8_t* at) {
+  std::uint32_t x = 0;
+  if (kind == Kind::read) x = read(at);
+  if (kind == Kind::read_evict_first)
+    asm volatile(
+        "{.reg .b64 p; createpolicy.fractional.L2::evict_first.b64 p, 1.0;"
+        " ld.global.cg.L2::cache_hint.u32 %0, [%1], p;}"
+        : "=r"(x)
+        : "l"(at)
+        : "memory");
+  if (kind == Kind::read_last) asm volatile("ld.global.lu.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
+  if (kind == Kind::write) asm volatile("st.global.cg.u32 [%0], %1;" ::"l"(at), "r"(0) : "memory");
+  return x;
+}
+
 /// Two CTAs, each on its SM, make the accesses in turn. Each is of a whole line by a warp: lanes that write parts of a
 /// sector would have DRAM read for the next read of it.
 static __global__ void __launch_bounds__(32, 1)
@@ -42,23 +58,10 @@ static __global__ void __launch_bounds__(32, 1)
       while (*turn != static_cast<unsigned>(i)) {
       }
     std::uint8_t* const at = buffer + kLineBytes * where[a.line] + 4 * threadIdx.x;
-    std::uint32_t x = 0;
     __syncwarp();
     const long long began = clock64();
-    if (a.kind == Kind::read) x = read(at);
-    if (a.kind == Kind::read_evict_first)
-      asm volatile(
-          "{.reg .b64 p; createpolicy.fractional.L2::evict_first.b64 p, 1.0;"
-          " ld.global.cg.L2::cache_hint.u32 %0, [%1], p;}"
-          : "=r"(x)
-          : "l"(at)
-          : "memory");
-    if (a.kind == Kind::read_last) asm volatile("ld.global.lu.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
-    if (a.kind == Kind::write) {
-      asm volatile("st.global.cg.u32 [%0], %1;" ::"l"(at), "r"(0) : "memory");
-      __threadfence();
-    }
-    sum += x;
+    sum += access(a.kind, at);
+    if (a.kind == Kind::write) __threadfence();
     asm volatile("" ::"r"(sum) : "memory");
     if (sum == kNever) __trap();
     took[i] = static_cast<std::uint16_t>(min(clock64() - began, 65535ll));

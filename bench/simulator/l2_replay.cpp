@@ -18,6 +18,7 @@
 #include "attest/simulator/tile_walk.h"
 #include "hardware/page_numbers.h"
 #include "measured/counted_calls.h"
+#include "memory_map.h"
 
 namespace {
 
@@ -33,6 +34,7 @@ class Replay {
  public:
   Replay(const DeviceSpec& device, const LineSampler& sampler)
       : sampler_(sampler),
+        buffer_(MemoryMap(device, true).buffers()),
         cache_(2, sampler.sets(), static_cast<int>(device.l2_ways), static_cast<int>(device.l2_dirty_ways),
                sampler.directory_sets()) {
     constexpr std::int64_t elsewhere = std::int64_t{1} << 40;
@@ -68,7 +70,7 @@ class Replay {
     for (std::size_t i = 0; i < pages.size(); ++i) {
       const int side = one_side.value_or(side_of_part(i));
       const std::int64_t at = base + pages[i] * kListedPageBytes;
-      sampler_.for_lines(at, at + kListedPageBytes, [&](const CachedLine& line) {
+      sampler_.for_lines(buffer_ + at, buffer_ + at + kListedPageBytes, [&](const CachedLine& line) {
         cache_.write(line, side);
         crossed_ += side != line.home ? 1 : 0;
       });
@@ -83,7 +85,7 @@ class Replay {
 
  private:
   void read_page(std::int64_t at, int side) {
-    sampler_.for_lines(at, at + kListedPageBytes, [&](const CachedLine& line) {
+    sampler_.for_lines(buffer_ + at, buffer_ + at + kListedPageBytes, [&](const CachedLine& line) {
       const L2Cache::Outcome outcome = cache_.read(line, side);
       missed_ += outcome == L2Cache::Outcome::miss ? 1 : 0;
       crossed_ += side != line.home && outcome != L2Cache::Outcome::near_hit ? 1 : 0;
@@ -93,6 +95,7 @@ class Replay {
     return static_cast<double>(lines) * LineSampler::line_bytes / sampler_.share() / static_cast<double>(kMiB);
   }
   const LineSampler& sampler_;
+  const std::int64_t buffer_;  // of l2_probe, which ran under Nsight Compute
   L2Cache cache_;
   std::mt19937 random_{1};
   std::int64_t missed_ = 0, crossed_ = 0;
@@ -124,7 +127,7 @@ std::vector<std::uint8_t> homes_of_pages(const DeviceSpec& device) {
   std::vector<std::uint8_t> homes(512 * kMiB / kListedPageBytes);
   const LineSampler all_lines(device, 1);
   for (std::size_t page = 0; page < homes.size(); ++page) {
-    const auto at = static_cast<std::int64_t>(page) * kListedPageBytes;
+    const auto at = MemoryMap(device, true).buffers() + static_cast<std::int64_t>(page) * kListedPageBytes;
     all_lines.for_lines(at, at + 1, [&](const CachedLine& line) { homes[page] = line.home; });
   }
   return homes;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "attest/gpu/case_lists.h"
 #include "attest/gpu/cuda_error.h"
@@ -13,36 +14,78 @@
 
 namespace attest {
 
+/// Pieces of a block, one after the other at multiples of 2 MiB; of none, how many bytes they are.
+class Pieces {
+ public:
+  explicit Pieces(std::byte* block) : block_(block) {}
+  /// Null where there is no block.
+  std::byte* next(std::size_t bytes) {
+    constexpr std::size_t unit = std::size_t{2} << 20;
+    const std::size_t at = used_;
+    used_ += (bytes + unit - 1) / unit * unit;
+    return block_ == nullptr ? nullptr : block_ + at;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* const block_;
+  std::size_t used_ = 0;
+};
+
 /// Everything that the call's pointers point to.
 struct DeviceCall::Tensors {
-  DeviceMemory q, k, v, o, lse, workspace, other;  // `other`: what displaces the call's lines from L2
-  std::vector<std::unique_ptr<DeviceMemory>> lists;
   ForwardArgs args;
+  void *workspace = nullptr, *other = nullptr;  // `other`: what displaces the call's lines from L2
+  std::size_t bytes = 0, other_bytes = 0;       // of all, and of that
 
-  static TensorRef place(DeviceMemory& memory, const Placement& placement, const Case& c, Dtype dtype) {
-    const auto elements = static_cast<std::size_t>(placement.span + c.layout.base_offset);
-    const auto bytes = static_cast<std::size_t>(bytes_of(dtype));
-    memory.reserve(elements * bytes);
-    return {memory.data() + static_cast<std::size_t>(c.layout.base_offset) * bytes, placement.batch_stride,
-            placement.row_stride, placement.head_stride};
-  }
-  /// As T; null where there are none.
-  template <class T, class Value>
-  const T* upload(const std::vector<Value>& values) {
-    if (values.empty()) return nullptr;
-    const std::vector<T> narrow(values.begin(), values.end());
-    DeviceMemory& memory = *lists.emplace_back(std::make_unique<DeviceMemory>());
-    memory.reserve(narrow.size() * sizeof(T));
-    cuda_check(cudaMemcpy(memory.data(), narrow.data(), narrow.size() * sizeof(T), cudaMemcpyHostToDevice),
-               "cudaMemcpy to the device");
-    return reinterpret_cast<const T*>(memory.data());
-  }
-  const float* normal_floats(bool wanted, std::int64_t count, std::uint64_t seed, cudaStream_t stream) {
-    if (!wanted) return nullptr;
-    DeviceMemory& memory = *lists.emplace_back(std::make_unique<DeviceMemory>());
-    memory.reserve(static_cast<std::size_t>(count) * sizeof(float));
-    fill_normal(memory.data(), count, Dtype::fp32, seed, stream);
-    return reinterpret_cast<const float*>(memory.data());
+  /// In a block of as many bytes as they have without one.
+  Tensors(const DeviceForward& forward, const Case& c, const DeviceLimits& limits, std::byte* block,
+          cudaStream_t stream) {
+    const Problem& p = c.problem;
+    Pieces pieces(block);
+    std::uint64_t seed = c.seed << 8;
+    const auto place = [&](const Placement& placement, Dtype dtype, bool filled) -> TensorRef {
+      const std::int64_t size = bytes_of(dtype), elements = placement.span + c.layout.base_offset;
+      std::byte* const at = pieces.next(static_cast<std::size_t>(elements * size));
+      if (at == nullptr) return {};
+      if (filled) fill_normal(at, elements, dtype, ++seed, stream);
+      return {at + c.layout.base_offset * size, placement.batch_stride, placement.row_stride, placement.head_stride};
+    };
+    args.q = place(place_queries(c, p.headdim), p.dtype, true);
+    args.k = place(place_keys(c, p.headdim), p.dtype, true);
+    args.v = place(place_keys(c, p.headdim_v), p.dtype, true);
+    args.o = place(place_queries(c, p.headdim_v), output_dtype(p.dtype), false);
+    args.lse = reinterpret_cast<float*>(pieces.next(static_cast<std::size_t>(place_lse(c).span) * sizeof(float)));
+    const std::size_t workspace_bytes = forward.workspace_bytes(c, limits);
+    workspace = workspace_bytes == 0 ? nullptr : pieces.next(workspace_bytes);
+    const auto upload = [&]<class T>(const T*& to, const auto& values) {
+      if (values.empty()) return;
+      const std::vector<T> narrow(values.begin(), values.end());
+      std::byte* const at = pieces.next(narrow.size() * sizeof(T));
+      to = reinterpret_cast<const T*>(at);
+      if (at != nullptr)
+        cuda_check(cudaMemcpy(at, narrow.data(), narrow.size() * sizeof(T), cudaMemcpyHostToDevice),
+                   "cudaMemcpy to the device");
+    };
+    const CaseLists lists = case_lists(c);
+    upload(args.cu_seqlens_q, lists.cu_seqlens_q);
+    upload(args.cu_seqlens_k, lists.cu_seqlens_k);
+    upload(args.seqused_k, lists.seqused_k);
+    upload(args.page_table, lists.page_table);
+    args.pages_per_sequence = lists.pages_per_sequence;
+    args.page_size = c.layout.page_size;
+    upload(args.document_ends, lists.document_ends);
+    args.num_documents = std::ssize(p.documents);
+    upload(args.alibi_slopes, make_alibi_slopes(p).values);
+    if (p.sink) {
+      std::byte* const at = pieces.next(static_cast<std::size_t>(p.nheads) * sizeof(float));
+      args.sink = reinterpret_cast<const float*>(at);
+      if (at != nullptr) fill_normal(at, p.nheads, Dtype::fp32, ++seed, stream);
+    }
+    other_bytes = 2 * static_cast<std::size_t>(limits.l2_bytes);
+    other = pieces.next(other_bytes);
+    if (other != nullptr) cuda_check(cudaMemsetAsync(other, 0, other_bytes, stream), "cudaMemsetAsync");
+    bytes = pieces.used();
   }
 };
 
@@ -53,51 +96,28 @@ std::optional<std::string> DeviceCall::unsupported(const DeviceForward& forward,
   return forward.unsupported(c, open_device());
 }
 
-DeviceCall::DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c)
-    : forward_(std::move(forward)), case_(c), limits_(open_device()), tensors_(std::make_unique<Tensors>()) {
-  const Problem& p = c.problem;
-  Tensors& t = *tensors_;
-  ForwardArgs& args = t.args;
-  cudaStream_t stream = stream_.get();
-  args.q = Tensors::place(t.q, place_queries(c, p.headdim), c, p.dtype);
-  args.k = Tensors::place(t.k, place_keys(c, p.headdim), c, p.dtype);
-  args.v = Tensors::place(t.v, place_keys(c, p.headdim_v), c, p.dtype);
-  args.o = Tensors::place(t.o, place_queries(c, p.headdim_v), c, output_dtype(p.dtype));
-  t.lse.reserve(static_cast<std::size_t>(place_lse(c).span) * sizeof(float));
-  args.lse = reinterpret_cast<float*>(t.lse.data());
-  std::uint64_t seed = c.seed << 8;
-  for (DeviceMemory* input : {&t.q, &t.k, &t.v})
-    fill_normal(input->data(), static_cast<std::int64_t>(input->capacity()) / bytes_of(p.dtype), p.dtype, ++seed,
-                stream);
-  const CaseLists lists = case_lists(c);
-  args.cu_seqlens_q = t.upload<std::int32_t>(lists.cu_seqlens_q);
-  args.cu_seqlens_k = t.upload<std::int32_t>(lists.cu_seqlens_k);
-  args.seqused_k = t.upload<std::int32_t>(lists.seqused_k);
-  args.page_table = t.upload<std::int32_t>(lists.page_table);
-  args.pages_per_sequence = lists.pages_per_sequence;
-  args.page_size = c.layout.page_size;
-  args.document_ends = t.upload<std::int32_t>(lists.document_ends);
-  args.num_documents = std::ssize(p.documents);
-  args.alibi_slopes = t.upload<float>(make_alibi_slopes(p).values);
-  args.sink = t.normal_floats(p.sink, p.nheads, ++seed, stream);
-  t.workspace.reserve(forward_->workspace_bytes(c, limits_));
-  t.other.reserve(2 * static_cast<std::size_t>(limits_.l2_bytes));
-  cuda_check(cudaMemsetAsync(t.other.data(), 0, t.other.capacity(), stream), "cudaMemsetAsync");
+std::size_t DeviceCall::bytes(const DeviceForward& forward, const Case& c) {
+  return Tensors(forward, c, open_device(), nullptr, nullptr).bytes;
+}
+
+DeviceCall::DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c, DeviceMemory& memory)
+    : forward_(std::move(forward)), case_(c) {
+  memory.reserve(bytes(*forward_, c));
+  tensors_ = std::make_unique<Tensors>(*forward_, c, open_device(), memory.data(), stream_.get());
   wait();
 }
 
 DeviceCall::~DeviceCall() = default;
 
 void DeviceCall::launch() {
-  void* const workspace = tensors_->workspace.capacity() > 0 ? tensors_->workspace.data() : nullptr;
-  forward_->launch(case_, tensors_->args, workspace, stream_.get());
+  forward_->launch(case_, tensors_->args, tensors_->workspace, stream_.get());
   cuda_check_launch("a launch whose error its author did not look at");
 }
 
 void DeviceCall::wait() { cuda_check(cudaStreamSynchronize(stream_.get()), "the kernel"); }
 
 void DeviceCall::empty_l2() {
-  read_through(tensors_->other.data(), tensors_->other.capacity() / 16 * 16, stream_.get());
+  read_through(tensors_->other, tensors_->other_bytes / 16 * 16, stream_.get());
   wait();
 }
 

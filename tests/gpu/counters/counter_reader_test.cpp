@@ -43,7 +43,8 @@ class Counters : public testing::Test {
 };
 
 TEST_F(Counters, ColdCallsReadTheirInputsFromDramAndWarmOnesDoNot) {
-  DeviceCall call(make_sm80_forward(), a_case());
+  DeviceMemory memory;
+  DeviceCall call(make_sm80_forward(), a_case(), memory);
   const double inputs = 3.0 * 8 * 1024 * 128 * 2;
   const auto cold = reader_->read(call, false), warm = reader_->read(call, true);
   ASSERT_EQ(cold.size(), 1u);
@@ -57,7 +58,8 @@ TEST_F(Counters, ColdCallsReadTheirInputsFromDramAndWarmOnesDoNot) {
 }
 
 TEST_F(Counters, EveryLaunchOfACallIsCounted) {
-  DeviceCall unfused(make_unfused(), a_case()), split(make_sm80_forward(), a_case(4));
+  DeviceMemory of_unfused, of_split;
+  DeviceCall unfused(make_unfused(), a_case(), of_unfused), split(make_sm80_forward(), a_case(4), of_split);
   EXPECT_EQ(reader_->read(unfused, false).size(), 3u);
   EXPECT_EQ(reader_->read(split, false).size(), 2u);
 }

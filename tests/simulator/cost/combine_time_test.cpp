@@ -134,7 +134,7 @@ void hold(const char* file, const std::vector<Launch>& launches) {
 }
 
 TEST(CombineTime, LaunchesOfThePanel) {
-  hold(ATTEST_MEASURED "/h200_panel.csv", {{64, 8, 0.948}, {32, 16, 0.985}, {2048, 4, 0.966}});
+  hold(ATTEST_MEASURED "/h200_panel.csv", {{64, 8, 0.948}, {32, 16, 0.985}, {2048, 4, 0.960}});
 }
 
 // Counted to see what the panel's three launches lack; two splits go through a loop that is not unrolled.
@@ -145,11 +145,11 @@ TEST(CombineTime, LaunchesOfMoreShapes) {
                                             {128, 4, 0.960},
                                             {512, 4, 1.048},
                                             {1024, 4, 0.988},
-                                            {2048, 4, 0.955},
+                                            {2048, 4, 0.949},
                                             {2048, 8, 0.938},
                                             {4096, 2, 1.040},
                                             {2048, 4, 0.976},
-                                            {1024, 4, 0.975},
+                                            {1024, 4, 0.980},
                                             {16, 32, 0.977},
                                             {32, 8, 0.946}});
 }

@@ -30,10 +30,11 @@ constexpr Beyond beyond[] = {
     {"paged", "l2_read_bytes", 11.2, 33.3, drift},
     {"synchronous", "l2_read_bytes", 6.5, 21.2, drift},
     {"scores", "dram_read_bytes", 3.3, 9.8, lost},
-    {"forced spill", "dram_read_bytes", 9.0, 12.2, "all too many: sets that lines of frames overfill, as on an H200"},
+    {"forced spill", "dram_read_bytes", 8.7, 14.1, "all too many, which is not known why; as on an H200"},
+    {"synchronous", "dram_read_bytes", 2.2, 6.2, "where tensors lay is not known"},
     {"forced spill", "cycles", 4.7, 14.9, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.2, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
-    {"forced spill", "dram_write_bytes", 16.3, 26.9,
+    {"forced spill", "dram_write_bytes", 16.3, 27.3,
      "all too many; frames alone are 2.4 (bursts) to 13 off (L2Measured)"},
     {"paged", "dram_write_bytes", 20.4, 56.5, drift},
     {"paged", "l2_crossing_bytes", 5.4, 16.1, drift},
@@ -45,7 +46,7 @@ TEST(Panel, AnH100ThatTheModelsHadNotSeen) {
   expect_goals(counted_panel("h100_panel.csv", load_device("h100")), beyond);
 }
 
-// Another H100, in a process with a stack limit, whose L2 is empty when a call's second and third launch begin: as if
+// Another H100, under Nsight Compute, whose L2 is empty when a call's second and third launch begin: as if
 // it were not, DRAM reads of splits are 6.5 / 19.4 and of unfused calls 19 / 76 per cent off. In per cent what was
 // reached, rounded up; all of splits is of their calls.
 TEST(Panel, AnH100ThroughNsightCompute) {
@@ -59,16 +60,16 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"split", "dram_write_bytes", 7.8, 14.5},
                                {"split", "cycles", 4.1, 5.5},
                                {"unfused", "dram_read_bytes", 0.4, 1.0},
-                               {"unfused", "dram_write_bytes", 2.4, 7.9},
+                               {"unfused", "dram_write_bytes", 2.7, 7.9},
                                {"unfused", "cycles", 5.3, 6.9},
                                {"", "registers_per_thread", 0, 0},
                                {"", "smem_wavefronts", 0.01, 0.2},
                                {"", "sm_read_bytes", 0.35, 7.1},
                                {"", "sm_write_bytes", 0.05, 2.3},
-                               {"", "dram_read_bytes", 1.0, 10.4},
+                               {"", "dram_read_bytes", 1.2, 19.4},
                                {"", "l2_read_bytes", 2.7, 23},
                                {"", "l2_crossing_bytes", 3.0, 13.9},
-                               {"", "dram_write_bytes", 7.0, 100},
+                               {"", "dram_write_bytes", 7.9, 100},
                                {"", "cycles", 3.1, 11.8}}) {
     const FigureErrors e = errors_of(panel.compared, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
@@ -109,7 +110,7 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached("spill_tails_blind.csv", false, 21,
                  {{"sm_read_bytes", 1.2, 2.4},
                   {"l2_read_bytes", 2.3, 14.8},
-                  {"dram_read_bytes", 5.1, 18.0},
+                  {"dram_read_bytes", 5.6, 21.8},
                   {"cycles", 3.7, 6.5}});
 }
 

@@ -2,25 +2,28 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "address.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/l2_cache.h"
+#include "attest/simulator/tile_walk.h"
+#include "hardware/page_numbers.h"
+#include "l2_lines.h"
+#include "l2_probe.h"
 #include "measured_rows.h"
 
 namespace attest {
 namespace {
-
-CachedLine line(std::uint32_t tag, int home = 0, int set = 0) {
-  return {tag, static_cast<std::uint16_t>(set), static_cast<std::uint8_t>(home), 15};
-}
 
 /// What SMs do between two barriers of bench/hardware/respill_experiments.cpp.
 struct Phase {
@@ -28,26 +31,43 @@ struct Phase {
   bool read;
 };
 
-/// MiB that go to DRAM, of steps whose lines fall into sets at random.
-double written_mib(const std::vector<Phase>& phases, int sets = 15'360) {
-  constexpr int lines_a_step = 132 * 4 * 32, shared_lines = 32'768;
-  L2Cache cache(2, sets, 16, 7);
+/// MiB that go to DRAM, of steps of 528 pages, four of which each SM has, in any order. What others have left dirty is
+/// there before, and is cleaned as the oldest.
+double written_mib(const std::vector<Phase>& phases, const DeviceSpec& device) {
+  using namespace hardware;
+  constexpr std::size_t pages_an_sm = 4, lines_a_page = kListedPageBytes / LineSampler::line_bytes;
+  const std::vector<int>& sides = sm_sides();
+  const std::size_t pages_a_step = pages_an_sm * sides.size();
+  static const std::vector<std::uint32_t> pages = scattered_pages(512 * kMiB / kListedPageBytes, 1);
+  const LineSampler sampler(device, 4);
+  const std::int64_t buffer = probe_buffer(device), shared = buffer + 640 * kMiB, others = shared << 10;
+  L2Cache cache(2, sampler.sets(), 16, 7, sampler.directory_sets());
+  int side = 0;
+  sampler.for_lines(others, others + TileWalkOptions{}.dirty_bytes_at_start,
+                    [&](const CachedLine& l) { cache.write(l, side ^= 1); });
+  std::mt19937 random(5);
+  std::vector<std::size_t> order(pages_a_step * lines_a_page);
+  std::iota(order.begin(), order.end(), 0);
   for (const auto& [step, read] : phases) {
-    std::mt19937 random(static_cast<std::uint32_t>(step));
-    for (std::uint32_t i = 0; step >= 0 && i < lines_a_step; ++i) {
-      const std::uint_fast32_t drawn = random();
-      const int home = drawn & 1, side = drawn >> 1 & 1;
-      const CachedLine l =
-          line(static_cast<std::uint32_t>(step) * lines_a_step + i, home, static_cast<int>((drawn >> 2) % sets));
-      if (read)
-        cache.read(l, side);
-      else
-        cache.write(l, side);
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
+      if (step < 0) break;
+      const std::size_t page = i / lines_a_page, line = i % lines_a_page;
+      const std::int64_t at = buffer + pages[static_cast<std::size_t>(step) * pages_a_step + page] * kListedPageBytes +
+                              static_cast<std::int64_t>(line) * LineSampler::line_bytes;
+      sampler.for_lines(at, at + LineSampler::line_bytes, [&](const CachedLine& l) {
+        if (read)
+          cache.read(l, sides[page / pages_an_sm]);
+        else
+          cache.write(l, sides[page / pages_an_sm]);
+      });
     }
-    for (std::uint32_t i = 0; step < 0 && i < shared_lines; ++i)
-      for (const int side : {0, 1}) cache.read(line(~i, static_cast<int>(i & 1), static_cast<int>(i / 2 % sets)), side);
+    if (step >= 0) continue;
+    sampler.for_lines(shared, shared + 4 * kMiB, [&](const CachedLine& l) {
+      for (const int reader : {0, 1}) cache.read(l, reader);
+    });
   }
-  return static_cast<double>(cache.written_back_sectors()) * 32 / (1 << 20);
+  return static_cast<double>(cache.written_back_sectors()) * 32 / sampler.share() / kMiB;
 }
 
 /// `rewrite_steps`.
@@ -67,7 +87,7 @@ double rewritten(const std::string& how, int steps, int rounds) {
       if (how == "at_random") std::shuffle(order.begin(), order.end(), random);
     }
   }
-  return written_mib(phases);
+  return written_mib(phases, load_device("h200"));
 }
 
 TEST(L2Measured, LinesWrittenAgainAreCleanedAsMeasured) {
@@ -84,14 +104,14 @@ TEST(L2Measured, LinesWrittenAgainAreCleanedAsMeasured) {
   }
   for (const auto& [how, sum] : off) {
     std::printf("%s: off by %.3f on average\n", how.c_str(), sum.first / sum.second);
-    EXPECT_LE(sum.first / sum.second, 0.25) << how;
+    EXPECT_LE(sum.first / sum.second, 0.1) << how;
   }
   EXPECT_EQ(off.size(), 4);
 }
 
 /// `cleaned_steps`: which of the lines that were written in order have been cleaned, by what it costs to write a step
 /// again.
-void expect_cleaned(const char* file, int sets, double each, double on_average) {
+void expect_cleaned(const char* file, const DeviceSpec& device, double each, double on_average) {
   double off = 0, again = 0, predicted_again = 0;
   int rows = 0;
   std::string before;
@@ -106,7 +126,7 @@ void expect_cleaned(const char* file, int sets, double each, double on_average) 
         phases.push_back({(c | 32) - 'a', c >= 'a'});
     }
     const double counted = std::stod(row.at("dram__bytes_write.sum")) / (1 << 20),
-                 predicted = written_mib(phases, sets);
+                 predicted = written_mib(phases, device);
     std::printf("%s: %.2f MiB counted, %.2f predicted\n", how.c_str(), counted, predicted);
     off += std::abs(predicted / counted - 1), ++rows;
     EXPECT_NEAR(predicted / counted, 1, each) << how;
@@ -123,7 +143,38 @@ void expect_cleaned(const char* file, int sets, double each, double on_average) 
   EXPECT_NEAR(predicted_again / again, 1, 0.1);
 }
 
-// Accesses one by one to 4096 sets at once: what each has written is a whole number of lines, beside one of others'.
+/// How many lines of l2_clean's accesses the one of the two sets has that has more.
+std::size_t lines_of(const std::string& accesses) {
+  std::array<std::set<char>, 2> of;
+  int side = 0;
+  for (const char c : accesses)
+    if (c == '0' || c == '1')
+      side = c - '0';
+    else if (c != '!' && c != '~')
+      for (const int partition : {(c | 32) < 'q' ? 0 : 1, side})
+        of.at(static_cast<std::size_t>(partition)).insert(static_cast<char>(c | 32));
+  return std::max(of[0].size(), of[1].size());
+}
+
+/// Of l2_clean: accesses to a set and to the one with its copies, one by one.
+void play(const std::string& accesses, L2Cache& cache) {
+  int side = 0;
+  bool to_go = false;
+  for (const char c : accesses) {
+    const auto name = static_cast<std::uint32_t>(c | 32);
+    const CachedLine of = line(name, name < 'q' ? 0 : 1);
+    if (c == '0' || c == '1')
+      side = c - '0';
+    else if (c == '!' || c == '~')
+      to_go = true;
+    else if (c < 'a')
+      cache.write(of, side);
+    else
+      cache.read(of, side, std::exchange(to_go, false));
+  }
+}
+
+// What each of 4096 sets has written is a whole number of lines, beside one of others'.
 TEST(L2Measured, LinesAreCleanedAccessByAccess) {
   constexpr double others = 0.95, less = 0.35, more = 0.8;
   int rows = 0, otherwise = 0;
@@ -131,17 +182,7 @@ TEST(L2Measured, LinesAreCleanedAccessByAccess) {
     const std::string& accesses = row.at("accesses");
     if (row.at("apart") == "0" || accesses.empty()) continue;
     L2Cache cache(2, 1, 16, 7);
-    int side = 0;
-    for (int round = 0; round < std::stoi(row.at("rounds")); ++round)
-      for (const char c : accesses) {
-        const CachedLine of = line(static_cast<std::uint32_t>(c | 32), 0, 0);
-        if (c == '0' || c == '1')
-          side = c - '0';
-        else if (c < 'a')
-          cache.write(of, side);
-        else
-          cache.read(of, side);
-      }
+    for (int round = 0; round < std::stoi(row.at("rounds")); ++round) play(accesses, cache);
     const double off =
         std::stod(row.at("written_lines")) - others - static_cast<double>(cache.written_back_sectors()) / 4;
     ++rows;
@@ -152,11 +193,48 @@ TEST(L2Measured, LinesAreCleanedAccessByAccess) {
   EXPECT_EQ(otherwise, 0);
 }
 
+/// `l2_clean plays`: by both sides, of lines of both homes, with evict_first and for the last time. Of others each row
+/// has as much as half of the rows have no more than, and now and then a line more. The benchmark's own lists lie in
+/// these sets too, so that plays of more than 14 lines a set say nothing.
+void expect_plays(const char* file, int otherwise_most) {
+  struct Row {
+    std::string accesses;
+    double written, read;  // beyond what is predicted
+  };
+  std::vector<Row> rows;
+  for (const MeasuredRow& row : measured_rows(file)) {
+    if (lines_of(row.at("accesses")) > 14) continue;
+    L2Cache cache(2, 1, 16, 7);
+    for (std::uint32_t i = 0; i < 16; ++i) cache.read(line(1000 + i, 1), 1);
+    for (std::uint32_t i = 0; i < 16; ++i) cache.read(line(2000 + i, 0), 0);
+    play(row.at("accesses"), cache);
+    rows.push_back({row.at("accesses"),
+                    std::stod(row.at("written_lines")) - static_cast<double>(cache.written_back_sectors()) / 4,
+                    std::stod(row.at("read_lines")) - static_cast<double>(cache.filled_sectors()) / 4});
+  }
+  const auto median = [&](double Row::*what) {
+    std::ranges::nth_element(rows, rows.begin() + std::ssize(rows) / 2, {}, what);
+    return rows[rows.size() / 2].*what;
+  };
+  const double written = median(&Row::written), read = median(&Row::read);
+  int otherwise = 0;
+  for (const Row& row : rows)
+    if (std::abs(row.written - written) > 0.8 || std::abs(row.read - read) > 0.8)
+      ++otherwise,
+          std::printf("%s: written %+.2f, read %+.2f\n", row.accesses.c_str(), row.written - written, row.read - read);
+  std::printf("%zu plays, %d otherwise; others' %.2f written, %.2f read\n", rows.size(), otherwise, written, read);
+  EXPECT_GT(rows.size(), 300u);
+  EXPECT_LE(otherwise, otherwise_most);
+}
+
+TEST(L2Measured, PlaysByBothSidesAreWrittenAndReadAsCounted) {
+  expect_plays(ATTEST_H200_L2 "/l2_plays.csv", 1);
+  expect_plays(ATTEST_H100 "/l2_plays.csv", 13);
+}
+
 TEST(L2Measured, LinesAreCleanedStepByStepAsMeasured) {
-  // Accesses one by one are exact (above); where lines of both homes are in a set, in any order, their first round has
-  // 1.6 MiB more cleaned, which is not known why.
-  expect_cleaned(ATTEST_H200_L2 "/cleaned_steps.csv", 15'360, 0.34, 0.22);
-  expect_cleaned(ATTEST_H100 "/cleaned_steps.csv", 12'800, 0.27, 0.16);
+  expect_cleaned(ATTEST_H200_L2 "/cleaned_steps.csv", load_device("h200"), 0.12, 0.03);
+  expect_cleaned(ATTEST_H100 "/cleaned_steps.csv", load_device("h100"), 0.12, 0.03);
 }
 
 /// Calls f(row, sectors that each line crosses) for each pair of a benchmark's rows, of 8 and of 16 MiB, of which each
@@ -219,6 +297,7 @@ TEST(L2Measured, AnyNumberOfReadersOfASideCrossOnce) {
 TEST(L2Measured, SectorsThatAreWrittenInPartAreReadAsMeasured) {
   const DeviceSpec h200 = load_device("h200");
   const LineSampler sampler(h200, 4);
+  const std::int64_t buffer = probe_buffer(h200);
   double off_read = 0, off_written = 0;
   int rows = 0, many = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/write_parts.csv")) {
@@ -230,7 +309,7 @@ TEST(L2Measured, SectorsThatAreWrittenInPartAreReadAsMeasured) {
     for (const std::int64_t base : {0, 16}) {
       if (base > 0 && row.at("how") != "half then the other") break;
       for (std::int64_t i = 0; i < written / bytes; ++i) {
-        const std::int64_t at = base + i * stride;
+        const std::int64_t at = buffer + base + i * stride;
         sampler.for_lines(at, at + bytes, [&](const CachedLine& l) { cache.write(l, static_cast<int>(i / 256 % 2)); });
       }
     }

@@ -223,13 +223,13 @@ void expect_waves(const char* device, const char* path, const std::map<std::int6
 // SMs that go at paces of their own come to a head's keys ever later, until L2 has let go of them. With equal paces the
 // last of these is 0.68.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
-  constexpr Range near{0.94, 1.21};
+  constexpr Range near{0.94, 1.24};
   expect_waves("h100", ATTEST_H100 "/spill_waves.csv", {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}},
                {0.93, 1.14});
 }
 // The shares are another H200's.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
-  constexpr Range near{0.93, 1.16};
+  constexpr Range near{0.92, 1.19};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
                {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.96, 1.13});
 }
@@ -240,8 +240,8 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
   DeviceSpec device = load_device("h200");
   Reached reached({{"cycles", 3.5, 10.4},
                    {"l2_read_bytes", 1.8, 7.1},
-                   {"dram_read_bytes", 4.5, 19.2},
-                   {"dram_write_bytes", 18.4, 254.5}});
+                   {"dram_read_bytes", 3.9, 18.9},
+                   {"dram_write_bytes", 19.7, 371}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/spill_tails.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };
     Case c = case_of(number("batch"), number("nheads"), number("nheads_k"), number("seqlen_q"), 128,

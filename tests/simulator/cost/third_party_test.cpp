@@ -50,6 +50,10 @@ TEST(ThirdParty, FlashAttention2OfRowsThatEndWithinSectors) { score("h100_fa2_he
 // Long causal calls of 2 to 32 heads, counted when all of the above was in the model and before any was predicted. They
 // read the more above what is predicted the worse rows so far apart fit (head_strides).
 TEST(ThirdParty, LongCausalCallsOfFlashAttention2ByTheirHeads) { score("h200_fa2_strides.csv"); }
+// The same and the twenty drawn ones, of which it is known where their tensors lay.
+TEST(ThirdParty, FlashAttention2WhoseTensorsHaveKnownPlaces) {
+  score("h200_fa2_placed.csv", "h200", 0.002, std::int64_t{1080} << 20);
+}
 
 // What is off at headdim 192 would be right if CTAs walked so little apart: docs/simulator.md, "Open".
 TEST(ThirdParty, L2ReadsAtHeaddim192WereCTAsToWalkLessApart) {

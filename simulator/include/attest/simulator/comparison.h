@@ -12,9 +12,6 @@
 
 namespace attest {
 
-/// The stack limit that Nsight Compute sets.
-inline constexpr std::int64_t stack_bytes_through_ncu = 2048;
-
 /// A figure under the name that `predict --json` has for it, where it has one. Bytes, counts, cycles, microseconds and
 /// percent are of the whole call; registers and occupancy of its longest launch.
 struct ComparedFigure {

@@ -70,8 +70,10 @@ struct TileWalkOptions {
   std::int64_t max_rows_found = 10'000'000;
   /// L2 as the same call has left it that came before; else it holds nothing of the case's.
   bool warm = false;
-  /// A thread's stack limit in the process, by which frames lie in memory (memory_map.h).
-  std::int64_t stack_bytes = 1024;
+  /// Nsight Compute runs the process, which has its memory lie elsewhere (memory_map.h).
+  bool through_ncu = false;
+  /// Where in memory the tensors begin, in bytes; 0: where a process's first buffer does, of half a GiB or more.
+  std::int64_t memory_begin = 0;
   /// Dirty lines that are in L2 when a kernel starts and are not its own, written back as it displaces them: every
   /// launch under Nsight Compute on an H200 has them, with cold caches and with warm ones.
   std::int64_t dirty_bytes_at_start = 9 << 18;

@@ -64,9 +64,9 @@ UnfusedKernels own_unfused(const Problem& problem);
 /// fit together; of what is written the ways that may stay dirty hold the end. Softmax and O = P V take the longer of
 /// their arithmetic and their bytes, S = Q K^T, whose tiles are loaded, multiplied once or twice and stored, both one
 /// after the other; each takes a launch. `empties_between`: L2 holds nothing of a kernel for the next one (known of
-/// kernels with local memory, which are walked).
+/// kernels with local memory, which are walked). `through_ncu`: Nsight Compute runs the process, which has its memory
+/// lie elsewhere.
 UnfusedCost unfused_cost(const Problem& problem, const DeviceSpec& device, const UnfusedKernels& kernels = {},
-                         std::int64_t dirty_bytes_at_start = 0, bool empties_between = false,
-                         std::int64_t stack_bytes = 1024);
+                         std::int64_t dirty_bytes_at_start = 0, bool empties_between = false, bool through_ncu = false);
 
 }  // namespace attest

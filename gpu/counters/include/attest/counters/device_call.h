@@ -1,11 +1,13 @@
 // A call of a CUDA forward whose tensors lie on the device, to be made again and again under a profiler.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "attest/counters/counted_work.h"
+#include "attest/gpu/device.h"
 #include "attest/gpu/device_kernel.h"
 
 namespace attest {
@@ -16,9 +18,14 @@ class DeviceCall : public CountedWork {
   /// (a bias, 8-bit inputs, a backward). None: it can be made.
   static std::optional<std::string> unsupported(const DeviceForward& forward, const Case& c);
 
-  /// Lays the case's tensors out as its layout says. Their values are standard normal, whatever the case's recipe: no
-  /// counter but those of time depends on them. Throws CudaError, EnvironmentError where there is no device.
-  DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c);
+  /// Of device memory that it takes.
+  static std::size_t bytes(const DeviceForward& forward, const Case& c);
+
+  /// Lays the case's tensors out as its layout says, from the begin of `memory` on, which grows if need be: Q, K, V, O,
+  /// LSE and the kernel's workspace one after the other at multiples of 2 MiB, as a prediction has them. Their values
+  /// are standard normal, whatever the case's recipe: no counter but those of time depends on them. Throws CudaError,
+  /// EnvironmentError where there is no device.
+  DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c, DeviceMemory& memory);
   ~DeviceCall() override;
   DeviceCall(const DeviceCall&) = delete;
   DeviceCall& operator=(const DeviceCall&) = delete;
@@ -34,7 +41,6 @@ class DeviceCall : public CountedWork {
   struct Tensors;
   std::unique_ptr<DeviceForward> forward_;
   Case case_;
-  DeviceLimits limits_;
   Stream stream_;
   std::unique_ptr<Tensors> tensors_;
 };

@@ -50,7 +50,7 @@ void as_crashes(const MeasuredCall& call, Work work) {
 void reserve_for(const std::vector<MeasuredCall>& calls, DeviceMemory& memory) {
   std::size_t most = std::size_t{512} << 20;
   for (const MeasuredCall& call : calls)
-    most = std::max(most, DeviceCall::bytes(*make_device_forward(call.kernel), call.c));
+    as_crashes(call, [&] { most = std::max(most, DeviceCall::bytes(*make_device_forward(call.kernel), call.c)); });
   memory.reserve(most);
 }
 

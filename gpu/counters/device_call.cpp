@@ -14,7 +14,7 @@
 
 namespace attest {
 
-/// Pieces of a block, one after the other at multiples of 2 MiB; of none, how many bytes they are.
+/// Pieces of a block, one after the other at multiples of 2 MiB; without one they are counted alone.
 class Pieces {
  public:
   explicit Pieces(std::byte* block) : block_(block) {}
@@ -32,7 +32,7 @@ class Pieces {
   std::size_t used_ = 0;
 };
 
-/// Everything that the call's pointers point to.
+/// Where the call's pointers point, in a block that others own.
 struct DeviceCall::Tensors {
   ForwardArgs args;
   void *workspace = nullptr, *other = nullptr;  // `other`: what displaces the call's lines from L2
@@ -107,7 +107,7 @@ DeviceCall::DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c, De
   wait();
 }
 
-DeviceCall::~DeviceCall() = default;
+DeviceCall::~DeviceCall() { cudaStreamSynchronize(stream_.get()); }  // the next call has its memory
 
 void DeviceCall::launch() {
   forward_->launch(case_, tensors_->args, tensors_->workspace, stream_.get());

@@ -7,7 +7,8 @@ watch_ends.cu notes when each query tile of O is written, from an SM of its own;
 the one with the lower number is the older. It ends after a time t, the younger gap_us later, with the older's speed
 since then: gap / t = 1 - younger's speed / older's. t is the time that the other CTAs take, by their number. lead:
 thousandths by which the older's speed exceeds the mean of both. A few of the first wave's CTAs have another partner
-(docs/results/h200-l2.md, dispatch); medians do not see them.
+(docs/results/h200-l2.md, dispatch); medians do not see them. Causal calls have few queries and many keys, of which all
+query tiles see nearly as many.
 """
 
 import csv
@@ -19,25 +20,30 @@ import time
 import torch
 
 FILLED, LIMIT_MS = 0x7FFF, 200.0  # a NaN
-CALLS = [(1, 2, 65536, 128), (1, 16, 16384, 128), (1, 64, 8192, 128), (2, 16, 8192, 128), (4, 16, 4096, 128),
-         (1, 8, 32768, 64), (4, 32, 4096, 64), (4, 16, 4096, 96), (4, 8, 4096, 256)]
+# batch, heads, queries, keys, headdim, causal
+CALLS = [(b, n, s, s, d, False)
+         for b, n, s, d in [(1, 2, 65536, 128), (1, 16, 16384, 128), (1, 64, 8192, 128), (2, 16, 8192, 128),
+                            (4, 16, 4096, 128), (1, 8, 32768, 64), (4, 32, 4096, 64), (4, 16, 4096, 96),
+                            (1, 16, 16384, 96), (1, 16, 16384, 80), (4, 8, 4096, 256)]]
+CALLS += [(1, 512, 1024, 16384, d, True) for d in [32, 64, 72, 80, 88, 96, 104, 128, 256]]
 
 
-def ends_of(library: ctypes.CDLL, batch: int, nheads: int, seqlen: int, headdim: int, tile_m: int) -> list[int]:
+def ends_of(library: ctypes.CDLL, batch: int, nheads: int, queries: int, keys: int, headdim: int, causal: bool,
+            tile_m: int) -> list[int]:
     """ns at which each CTA's tile of O is seen, in the order of the grid: query tiles, batch, heads."""
-    q, k, v = (torch.randn(batch, seqlen, nheads, headdim, dtype=torch.bfloat16, device="cuda").transpose(1, 2)
-               for _ in range(3))
+    q, k, v = (torch.randn(batch, rows, nheads, headdim, dtype=torch.bfloat16, device="cuda").transpose(1, 2)
+               for rows in (queries, keys, keys))
     attention = torch.ops.aten._scaled_dot_product_flash_attention
-    attention(q, k, v, 0.0, False, False)
+    attention(q, k, v, 0.0, causal, False)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()  # in which O keeps its place
     with torch.cuda.graph(graph):
-        o = attention(q, k, v, 0.0, False, False)[0]
+        o = attention(q, k, v, 0.0, causal, False)[0]
     graph.replay()
     o.transpose(1, 2).view(torch.int16).fill_(FILLED)
     s = o.stride()
     words = [o.data_ptr() + 2 * (b * s[0] + h * s[1] + t * s[2])
-             for h in range(nheads) for b in range(batch) for t in range(0, seqlen, tile_m)]
+             for h in range(nheads) for b in range(batch) for t in range(0, queries, tile_m)]
     addresses = torch.tensor(words, dtype=torch.int64, device="cuda")
     when = torch.zeros(len(words), dtype=torch.int64, device="cuda")
     running = torch.zeros(1, dtype=torch.int32).pin_memory()
@@ -70,12 +76,12 @@ def main() -> None:
                                    ctypes.c_double, ctypes.c_void_p]
     sms = torch.cuda.get_device_properties(0).multi_processor_count - 1
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["batch", "nheads", "seqlen", "headdim", "repeat", "gap_us", "cta_us", "lead"])
+    writer.writerow(["batch", "nheads", "seqlen_q", "seqlen", "headdim", "causal", "repeat", "gap_us", "cta_us", "lead"])
     torch.manual_seed(0)
     for call in CALLS:
         for repeat in range(3):
-            gap, t, thousandths = lead(ends_of(library, *call, 64 if call[3] == 256 else 128), sms)
-            writer.writerow([*call, repeat, f"{gap:.1f}", f"{t:.1f}", thousandths])
+            gap, t, thousandths = lead(ends_of(library, *call, 64 if call[4] == 256 else 128), sms)
+            writer.writerow([*call[:5], int(call[5]), repeat, f"{gap:.1f}", f"{t:.1f}", thousandths])
 
 
 if __name__ == "__main__":

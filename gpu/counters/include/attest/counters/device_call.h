@@ -18,13 +18,14 @@ class DeviceCall : public CountedWork {
   /// (a bias, 8-bit inputs, a backward). None: it can be made.
   static std::optional<std::string> unsupported(const DeviceForward& forward, const Case& c);
 
-  /// Of device memory that it takes.
+  /// Of device memory that it takes, with what empties L2. Throws as the constructor.
   static std::size_t bytes(const DeviceForward& forward, const Case& c);
 
   /// Lays the case's tensors out as its layout says, from the begin of `memory` on, which grows if need be: Q, K, V, O,
-  /// LSE and the kernel's workspace one after the other at multiples of 2 MiB, as a prediction has them. Their values
-  /// are standard normal, whatever the case's recipe: no counter but those of time depends on them. Throws CudaError,
-  /// EnvironmentError where there is no device.
+  /// LSE and the kernel's workspace one after the other at multiples of 2 MiB, as a prediction has them (but for pages,
+  /// of which there are more here), then its lists and what empties L2. One call at a time has a memory, which outlives
+  /// it. Their values are standard normal, whatever the case's recipe: no counter but those of time depends on them.
+  /// Throws CudaError, EnvironmentError where there is no device.
   DeviceCall(std::unique_ptr<DeviceForward> forward, const Case& c, DeviceMemory& memory);
   ~DeviceCall() override;
   DeviceCall(const DeviceCall&) = delete;

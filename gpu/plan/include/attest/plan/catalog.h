@@ -128,6 +128,17 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 /// Of a row, that FlashAttention 2's lanes copy at a time: its swizzle's.
 constexpr int fa2_copy_columns(int padded_headdim) { return padded_headdim % 64 == 0 ? 64 : 32; }
 
+/// Thousandths by which the older CTA of an SM leads as PyTorch 2.11 has compiled it
+/// (docs/results/h200-sm/first_wave.csv: whole tiles, full attention and causal, rows of all padded columns and of
+/// fewer); the same source compiled anew leads more.
+constexpr int fa2_lead(int padded, bool causal, bool whole_rows) {
+  if (padded == 32) return causal ? 14 : 0;
+  if (padded == 64) return causal ? 82 : 21;
+  if (padded == 96) return causal ? (whole_rows ? 81 : 88) : whole_rows ? 1 : 32;
+  if (padded == 128) return causal && !whole_rows ? 39 : 7;
+  return padded == 256 ? 5 : 0;
+}
+
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, int compute_capability = 90) {
   KernelPlan plan = plan_of_widths(p);
   const int padded = padded_columns(p, {32, 64, 96, 128, 192, 256});
@@ -149,9 +160,8 @@ constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, in
   plan.xu_per_query_tile = 3 * plan.num_warps;  // a head by heads of a key head
   plan.masked_steps =
       (causal || local ? (plan.tile_m + plan.tile_n - 1) / plan.tile_n : 0) + (fa2_is_even(p, plan) ? 0 : 1);
-  // as PyTorch 2.11 has compiled it (docs/results/h200-sm/first_wave.csv); the same source compiled anew leads more
-  if (plan.element_bytes == 2 && !small_tiles)
-    plan.older_cta_lead = padded == 64 ? 22 : padded == 96 ? 6 : padded == 128 ? 8 : two_fit ? 2 : 0;
+  if (plan.element_bytes == 2 && !small_tiles && (padded < 256 || two_fit))
+    plan.older_cta_lead = fa2_lead(padded, causal, whole_rows);
   return plan;
 }
 

@@ -12,6 +12,7 @@ namespace attest {
 namespace {
 
 constexpr int parts_a_tile = 8;
+constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
 
 int part_of(const SpillUse& use) { return static_cast<int>(use.at * parts_a_tile); }
 
@@ -108,7 +109,6 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
     const std::int64_t sm = schedule_.number_on_device(slot.sm) + warp / of_cta, place = of_sm * of_cta + warp % of_cta;
     const std::int64_t word = memory_.word(sm, place, at / warps, local_words());
     sampler_.for_lines(word, word + LineSampler::line_bytes, [&](CachedLine line) {
-      constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
       line.tag ^= of_frames;  // tensors that begin elsewhere, and larger frames, may have addresses of the other's
       line.sectors = sectors;
       to.push_back(line);
@@ -122,7 +122,8 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
         const std::int64_t at = use.word * warps + warp;
         give(lines, use.parked ? frame - 1 - at % frame : at);
         for (const CachedLine& line : lines)
-          if (line.tag < use.part * 0x1p32) spill.push_back({line, use.kind, static_cast<std::uint8_t>(part_of(use))});
+          if ((line.tag ^ of_frames) < use.part * 0x1p32)
+            spill.push_back({line, use.kind, static_cast<std::uint8_t>(part_of(use))});
       }
   }
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();

@@ -212,7 +212,7 @@ TEST(WalkTotals, ExtrapolationReadsQueriesAtTheirOwnRate) {
   options.max_events = whole.key_tiles / 3;
   const TileWalk part = walk_tiles(c, plan_for(c), device, 2, options);
   EXPECT_LT(part.simulated_fraction, 0.3);
-  EXPECT_NEAR(part.dram_read_bytes / whole.dram_read_bytes, 1, 0.03);  // 0.78 at one rate
+  EXPECT_NEAR(part.dram_read_bytes / whole.dram_read_bytes, 1, 0.05);  // 0.78 at one rate; by where tensors lie
 }
 
 // What bounds the time of an answer; simulator_bench has the time itself.

@@ -111,7 +111,8 @@ TEST(CtaLeads, OfFlashAttentionAreThoseOfItsFirstWave) {
     std::ranges::nth_element(leads, leads.begin() + 1);
     Case c = case_of(4, 4096, headdim);
     c.problem.causal = causal ? Causal::bottom_right : Causal::none;
-    EXPECT_NEAR(plan_on("h200", "fa2", c).older_cta_lead, leads[1], 7) << headdim;  // 72, 80 and 88 are one code
+    const int within = headdim == 80 && causal ? 7 : 1;  // which has the code of 72 and 88
+    EXPECT_NEAR(plan_on("h200", "fa2", c).older_cta_lead, leads[1], within) << headdim;
   }
 }
 

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numeric>
 #include <queue>
+#include <set>
 
 #include "address.h"
+#include "noise.h"
 
 namespace attest {
 namespace {
@@ -18,23 +20,31 @@ constexpr std::array<std::size_t, 17> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1,
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
+/// Words that a turn loads before it stores them.
+std::vector<int> outliving_words(const SpillTrace& trace) {
+  std::set<int> seen;
+  std::vector<int> words;
+  for (const SpillAccess& a : trace.accesses)
+    if (seen.insert(a.word).second && a.kind != SpillAccess::Kind::store) words.push_back(a.word);
+  return words;
+}
+
 }  // namespace
 
 std::uint32_t row_at_random(std::uint64_t seed) {
   return static_cast<std::uint32_t>(mix(seed)) % (1U << set_bits.size());
 }
 
-Frames::Frames(int words, int warps)
-    : warps_(warps), rows_a_frame_((words + L1Cache::lines_a_row - 1) / L1Cache::lines_a_row) {
-  constexpr int limit = 64, between = 16;  // 32 threads' 1 KiB and 256 bytes, in rows
-  rows_apart_ = std::max(limit, rows_a_frame_) + between;
-}
-
-std::vector<std::uint32_t> Frames::rows() const {
-  std::vector<std::uint32_t> rows;
-  for (int warp = 0; warp < warps_; ++warp)
-    for (int i = 0; i < rows_a_frame_; ++i) rows.push_back(static_cast<std::uint32_t>(warp * rows_apart_ + i));
-  return rows;
+Frames::Frames(const FramePlaces& places, int sm, int words, int warps) {
+  constexpr std::int64_t row_bytes = std::int64_t{L1Cache::lines_a_row} * line_bytes;
+  const int frame = std::max(places.words, words);
+  for (int warp = 0; warp < warps && words > 0; ++warp) {
+    const std::int64_t begin = places.memory.word(sm, warp, 0, frame),
+                       last = places.memory.word(sm, warp, words - 1, frame);
+    first_.push_back(lines() + static_cast<int>(begin % row_bytes / line_bytes));
+    for (std::int64_t row = begin / row_bytes; row <= last / row_bytes; ++row)
+      rows_.push_back(static_cast<std::uint32_t>(row));
+  }
 }
 
 L1Cache::L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t hand) : held_(rows.size() * banks) {
@@ -48,11 +58,10 @@ L1Cache::L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t han
 }
 
 void L1Cache::let_go(Bank& bank, std::vector<int>& set) {
-  const auto held = [&](int line) -> Held& { return held_[static_cast<std::size_t>(line)]; };
-  const auto chosen = std::min_element(set.begin(), set.end(), [&](int a, int b) {
+  const auto chosen = std::min_element(set.begin(), set.end(), [this](int a, int b) {
     return held(a).used != held(b).used ? held(b).used : held(a).at < held(b).at;
   });
-  held(*chosen).at = -1;
+  held(*chosen) = {};
   set.erase(chosen);
   --bank.lines;
 }
@@ -64,21 +73,37 @@ void L1Cache::let_go_at_hand(Bank& bank) {
 }
 
 bool L1Cache::use(int line, bool keep) {
-  Held& held = held_[static_cast<std::size_t>(line)];
-  const Place& place = place_of_[static_cast<std::size_t>(line / banks)];
-  Bank& bank = banks_[static_cast<std::size_t>(line) % banks ^ place.bank];
-  const bool hit = held.at >= 0, comes = !hit && keep && bank.room > 0;
+  Bank& bank = bank_of(line);
+  Held& of = held(line);
+  const bool hit = of.at >= 0;
   ++now_;
-  if (hit && keep) held = {now_, true};
+  if (hit && keep) of = {now_, true, false};
+  if (hit && !keep && !of.on_its_way) of = {0, false, false};
   if (bank.lines > bank.room)
-    for (int n = comes ? lines_a_miss : 1; n > 0 && bank.lines > 0; --n) let_go_at_hand(bank);
-  if (!comes) return hit;
-  std::vector<int>& set = bank.sets[place.set];
+    for (int n = hit ? 1 : lines_a_miss; n > 0 && bank.lines > 0; --n) let_go_at_hand(bank);
+  if (hit || bank.room == 0) return hit;
+  std::vector<int>& set = bank.sets[place(line).set];
   if (set.size() == ways) let_go(bank, set);
-  held = {now_, false};
+  of = {now_, false, !keep};
   set.push_back(line);
   ++bank.lines;
   return false;
+}
+
+void L1Cache::arrived(int line) {
+  if (!held(line).on_its_way) return;
+  std::erase(bank_of(line).sets[place(line).set], line);
+  --bank_of(line).lines;
+  held(line) = {};
+}
+
+void LastUses::add(double now, const SpillAccess& a, int line) {
+  on_their_way_.push({now + std::clamp<double>(a.waited - a.at, 0, l1_miss_cycles), line});
+}
+
+void LastUses::come(double now, L1Cache& cache) {
+  for (; !on_their_way_.empty() && on_their_way_.top().arrives <= now; on_their_way_.pop())
+    cache.arrived(on_their_way_.top().line);
 }
 
 std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
@@ -119,60 +144,72 @@ double part_missing(const SpillTrace& trace, std::span<const double> of_access) 
   return loads == 0 ? 0 : std::accumulate(of_access.begin(), of_access.end(), 0.0) / static_cast<double>(loads);
 }
 
-SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines) {
-  constexpr int distances = 8, turns = 6, settled = 3;
+SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places) {
+  constexpr int distances = 16, sms_apart = 8, turns = 10, settled = 4;
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
-  const Frames frames(words, ctas * warps);
   struct Event {
-    int at, cta;
+    double at;
+    int warp, turn;
     std::size_t access;
   };
-  const std::vector<std::uint32_t> rows = frames.rows();
+  const std::vector<int> outliving = outliving_words(trace);
   SpillMisses of;
   of.of_access.resize(trace.accesses.size());
+  Noise noise;
   for (int d = 0; d < distances; ++d) {
     std::vector<Event> events;
-    for (int cta = 0; cta < ctas; ++cta)
-      for (std::size_t i = 0; i < trace.accesses.size(); ++i) {
-        const int behind = cta * (2 * d + 1) * trace.cycles / (2 * distances);
-        events.push_back({(trace.accesses[i].at + behind) % trace.cycles, cta, i});
+    for (int warp = 0; warp < ctas * warps; ++warp) {
+      const int cta = warp / warps;
+      const double behind = cta * (2 * d + 1) / (2.0 * distances);
+      for (int turn = 0; turn < turns; ++turn) {
+        const double begins = (turn - behind) * trace.cycles, pace = 1 + warp_pace_deviation * noise();
+        for (std::size_t i = 0; i < trace.accesses.size(); ++i)
+          events.push_back({begins + pace * trace.accesses[i].at, warp, turn, i});
       }
+    }
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
-    L1Cache cache(lines, rows);
-    for (int turn = 0; turn < turns; ++turn) {
-      std::vector<std::vector<bool>> missed(static_cast<std::size_t>(ctas * warps),
-                                            std::vector<bool>(trace.accesses.size()));
-      for (const Event& e : events)
-        for (int warp = e.cta * warps; warp < (e.cta + 1) * warps; ++warp) {
-          const SpillAccess& a = trace.accesses[e.access];
-          const int line = frames.line(warp, a.word);
-          if (a.kind == SpillAccess::Kind::store) {
-            cache.store(line);
-            continue;
-          }
-          const bool held = cache.load(line, a.kind == SpillAccess::Kind::last_load);
-          missed[static_cast<std::size_t>(warp)][e.access] = !held;
-          if (turn >= settled) of.of_access[e.access] += held ? 0 : 1;
-        }
-      if (turn < settled) continue;
-      for (const std::vector<bool>& of_warp : missed) of.waits += waits_for(trace, of_warp);
+    const Frames frames(places, d * sms_apart, words, ctas * warps);
+    L1Cache cache(lines, frames.rows());
+    LastUses on_their_way;
+    const auto all_warps = static_cast<std::size_t>(ctas) * static_cast<std::size_t>(warps);
+    std::vector<std::vector<bool>> missed(all_warps * turns, std::vector<bool>(trace.accesses.size()));
+    for (const Event& e : events) {
+      on_their_way.come(e.at, cache);
+      const SpillAccess& a = trace.accesses[e.access];
+      const int line = frames.line(e.warp, a.word);
+      const bool last = a.kind == SpillAccess::Kind::last_load;
+      if (a.kind == SpillAccess::Kind::store) {
+        cache.store(line);
+      } else if (!cache.load(line, last)) {
+        missed[static_cast<std::size_t>(e.turn) * all_warps + static_cast<std::size_t>(e.warp)][e.access] = true;
+        if (last) on_their_way.add(e.at, a, line);
+      }
+      if (e.turn < settled || e.access + 1 < trace.accesses.size()) continue;
+      for (const int word : outliving) of.after += cache.holds(frames.line(e.warp, word)) ? 0 : 1;
+    }
+    for (std::size_t turn = settled * all_warps; turn < missed.size(); ++turn) {
+      of.waits += waits_for(trace, missed[turn]);
+      for (std::size_t i = 0; i < missed[turn].size(); ++i) of.of_access[i] += missed[turn][i] ? 1 : 0;
     }
   }
   const double times = distances * (turns - settled) * ctas * warps;
   of.waits /= times;
+  if (!outliving.empty()) of.after /= times * static_cast<double>(outliving.size());
   for (double& missed : of.of_access) missed /= times;
   of.part = part_missing(trace, of.of_access);
   return of;
 }
 
-double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines) {
-  constexpr int placements = 32, turns = 12, settled = 4, bytes_a_row = L1Cache::lines_a_row * line_bytes;
+double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines,
+                  const FramePlaces& places) {
+  constexpr int placements = 32, sms_apart = 4, turns = 12, settled = 4,
+                bytes_a_row = L1Cache::lines_a_row * line_bytes;
   if (words == 0 || others.empty()) return 0;
-  const Frames frames(words, warps);
   std::int64_t used = 0, gone = 0;
   for (int placement = 0; placement < placements; ++placement) {
     std::uint64_t seed = static_cast<std::uint64_t>(placement) << 32;
+    const Frames frames(places, placement * sms_apart, words, warps);
     std::vector<std::uint32_t> rows = frames.rows();
     std::vector<int> passing;  // lines, turn after turn
     const auto pass = [&](std::int64_t line, bool first) {

@@ -3,23 +3,27 @@
 // A word of a warp is a line of 128 bytes. What shared memory leaves of an SM's memory holds lines, in four banks of
 // 128 sets of 4 ways. Where a bank holds more than it has room for, a hand that goes round its sets has the next one
 // let go of a line: of those that were not hit since they came, where there are any, the least recently used one. A
-// store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU), which takes no
-// line where it misses and is as none where it hits. All of it is measured access by access, but for what that hit
-// leaves, which is the likeliest of three (docs/results/h200-l1.md). H200 and H100 do alike; other devices are taken
-// to.
+// store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU): where it misses
+// it has a line until its data come, and where it hits the line is the first of its set to go. All of it is measured
+// access by access (docs/results/h200-l1.md). H200 and H100 do alike; other devices are taken to.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <queue>
 #include <span>
 #include <vector>
 
 #include "attest/simulator/device.h"
+#include "memory_map.h"
 
 namespace attest {
 
 // From a load that misses to its word (docs/results/h200-sm.md, local: from one to the next in a chain on all SMs, in
 // whose loop 16 loads follow each other without anything between).
 inline constexpr double l1_miss_cycles = 293;
+// Of the warps of a CTA that spills, from one barrier to the next: the standard deviation of what each takes, in parts
+// of it (warp_paces in docs/results/h200-sm.md).
+inline constexpr double warp_pace_deviation = 0.06;
 
 /// Lines, of which L1 holds some.
 class L1Cache {
@@ -32,14 +36,18 @@ class L1Cache {
   /// Whether the line was held.
   bool store(int line) { return use(line, true); }
   bool load(int line, bool last_use) { return use(line, !last_use); }
+  bool holds(int line) const { return held_[static_cast<std::size_t>(line)].at >= 0; }
+  /// The data of a last use that missed have come.
+  void arrived(int line);
 
  private:
   static constexpr int banks = lines_a_row, reserved_lines = 56;
   static constexpr std::size_t sets_a_bank = 128, ways = 4;
   static constexpr int lines_a_miss = 5;  // that go where a line comes while its bank holds one too many
   struct Held {
-    std::int64_t at = -1;  // of its last use; -1: not held
-    bool used = false;     // was hit since it came
+    std::int64_t at = -1;     // of its last use; -1: not held
+    bool used = false;        // was hit since it came
+    bool on_its_way = false;  // a last use's, which nobody has used since
   };
   struct Place {
     std::size_t set = 0, bank = 0;  // the bank of a row's first line; the others lie beside it
@@ -50,6 +58,9 @@ class L1Cache {
     std::array<std::vector<int>, sets_a_bank> sets;
   };
   bool use(int line, bool keep);
+  Bank& bank_of(int line) { return banks_[static_cast<std::size_t>(line) % banks ^ place(line).bank]; }
+  const Place& place(int line) const { return place_of_[static_cast<std::size_t>(line / lines_a_row)]; }
+  Held& held(int line) { return held_[static_cast<std::size_t>(line)]; }
   void let_go(Bank& bank, std::vector<int>& set);
   void let_go_at_hand(Bank& bank);
 
@@ -58,23 +69,6 @@ class L1Cache {
   std::vector<Held> held_;
   std::array<Bank, banks> banks_;
 };
-
-/// Where the words of an SM's warps lie: each word of a warp is a line, each warp's frame begins a row. Frames of up to
-/// 1 KiB a thread, the stack limit, lie 1280 bytes a thread apart (local_places, docs/results/h200-l2.md); larger ones
-/// are taken to have as much, 256 bytes, between them.
-class Frames {
- public:
-  Frames(int words, int warps);
-  std::vector<std::uint32_t> rows() const;
-  int line(int warp, int word) const { return warp * rows_a_frame_ * L1Cache::lines_a_row + word; }
-  int lines() const { return line(warps_, 0); }
-
- private:
-  int warps_, rows_a_frame_, rows_apart_;
-};
-
-/// The first row of what lies nobody knows where.
-std::uint32_t row_at_random(std::uint64_t seed);
 
 /// A warp's access to a word of its frame in a turn of a loop over key tiles. Times are cycles of a warp alone, from
 /// the turn's begin, where no load misses.
@@ -86,6 +80,45 @@ struct SpillAccess {
   int waited = 0;  // until when a load needs not have brought its word; the next turn's begin and later likewise
 };
 
+/// Last uses that miss, until their data come.
+class LastUses {
+ public:
+  /// Where its warp waits for a load time stands still.
+  void add(double now, const SpillAccess& a, int line);
+  /// Tells the cache of those that have come.
+  void come(double now, L1Cache& cache);
+
+ private:
+  struct Load {
+    double arrives;
+    int line;
+    bool operator<(const Load& other) const { return arrives > other.arrives; }
+  };
+  std::priority_queue<Load> on_their_way_;
+};
+
+/// Where a kernel's frames lie, of so many words a thread.
+struct FramePlaces {
+  MemoryMap memory;
+  int words = 0;
+};
+
+/// The first `words` of the frames of the warps in an SM's lowest places: each word of a warp is a line.
+class Frames {
+ public:
+  Frames(const FramePlaces& places, int sm, int words, int warps);
+  const std::vector<std::uint32_t>& rows() const { return rows_; }
+  int line(int warp, int word) const { return first_[static_cast<std::size_t>(warp)] + word; }
+  int lines() const { return static_cast<int>(rows_.size()) * L1Cache::lines_a_row; }
+
+ private:
+  std::vector<std::uint32_t> rows_;
+  std::vector<int> first_;  // by warp
+};
+
+/// The first row of what lies nobody knows where.
+std::uint32_t row_at_random(std::uint64_t seed);
+
 struct SpillTrace {
   int cycles = 0;  // of a turn
   std::vector<SpillAccess> accesses;
@@ -96,6 +129,7 @@ struct SpillMisses {
   double part = 0;                // of them that miss
   std::vector<double> of_access;  // of the warps' those that miss, by the trace's accesses; 0 of stores
   double waits = 0;               // cycles that a warp waits for those, while others ask L2 for nothing
+  double after = 0;               // of the words that outlive a turn those that are gone at its end
 };
 
 /// Of a turn's loads those that miss, from the same by access.
@@ -112,8 +146,9 @@ std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device);
 /// Lines of L1 beside the shared memory of `ctas` CTAs that take `smem_bytes` each, with what is reserved for each.
 int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 
-/// Where `ctas` CTAs of `warps` share an L1 of `lines`, their warps in step and CTAs at any distance from each other.
-SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines);
+/// Where `ctas` CTAs of `warps` share an L1 of `lines`, at any distance from each other. The warps of a CTA begin each
+/// turn together and go through it at paces of their own.
+SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places);
 
 /// Rows of tiles that are loaded or stored through L1, all of them once.
 struct PassingRows {
@@ -123,7 +158,8 @@ struct PassingRows {
 
 /// The part of `words` of `warps` each that L1 has let go of when they are loaded again, where they are loaded `uses`
 /// times and then `others` pass, again and again. Where tiles lie is not known.
-double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines);
+double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines,
+                  const FramePlaces& places);
 
 /// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not
 /// known: what does not fit, for what misses takes no place (0.1 more or less in the benchmark).

@@ -12,6 +12,7 @@
 namespace attest {
 namespace {
 
+constexpr int sms_apart = 8;       // of those that are gone through
 constexpr int argument_lines = 4;  // of ForwardParams: the tensor's, the page table, granules, slots
 
 /// In a CTA's turn; its warps go together.
@@ -75,18 +76,19 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
 class Sm {
  public:
   Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, const RowStrides& strides, int turns, int lines,
-     int ctas, bool together, int placement)
+     const FramePlaces& places, int ctas, bool together, int placement)
       : warps_(plan.num_warps),
         ctas_(ctas),
         turns_in_all_(turns + ctas),
         together_(together),
         turn_(turn),
         trace_(trace),
-        frames_(turn.words, ctas * plan.num_warps),
+        frames_(places, placement * sms_apart, turn.words, ctas * plan.num_warps),
         cache_(lines, rows(plan, strides, placement)),
         arrives_(argument_lines, -HUGE_VAL),
         missing_(trace.accesses.size()) {}
 
+  void come(double now) { on_their_way_.come(now, cache_); }
   void call(double now) {
     for (std::size_t line = 0; line < argument_lines; ++line) {
       const bool held = cache_.load(frames_.lines() + static_cast<int>(line), false);
@@ -105,7 +107,7 @@ class Sm {
       found_ += held ? 1 : 0;
     }
   }
-  void spill(const Event& e) {
+  void spill(const Event& e, double now) {
     const SpillAccess& a = trace_.accesses[static_cast<std::size_t>(e.index)];
     for (int warp = e.cta * warps_; warp < (e.cta + 1) * warps_; ++warp) {
       const int line = frames_.line(warp, a.word);
@@ -113,7 +115,8 @@ class Sm {
         cache_.store(line);
         continue;
       }
-      const bool held = cache_.load(line, a.kind == SpillAccess::Kind::last_load);
+      const bool last = a.kind == SpillAccess::Kind::last_load, held = cache_.load(line, last);
+      if (last && !held) on_their_way_.add(now, a, line);
       missed_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(e.index)] = !held;
     }
   }
@@ -185,6 +188,7 @@ class Sm {
   std::vector<std::vector<int>> copied_;  // lines, in order
   std::vector<std::vector<int>> seen_;    // by a CTA: in which turn last
   L1Cache cache_;
+  LastUses on_their_way_;
   std::vector<double> arrives_;
   std::vector<std::vector<bool>> missed_;
   std::vector<double> missing_;  // loads, by access
@@ -194,7 +198,7 @@ class Sm {
 }  // namespace
 
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
-               int lines, int ctas, bool together, bool in_step) {
+               int lines, const FramePlaces& places, int ctas, bool together, bool in_step) {
   constexpr int distances = 16, turns = 10, settled = 4;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
@@ -216,14 +220,16 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
         events.push_back({(at - std::floor(at)) * turn.cycles, static_cast<int>(at), e});
       }
     std::stable_sort(events.begin(), events.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
-    Sm sm(plan, turn, trace, strides, turns, lines, ctas, together, d);
+    Sm sm(plan, turn, trace, strides, turns, lines, places, ctas, together, d);
     for (int t = 0; t < turns; ++t) {
       if (t == settled) sm.count_anew();
       sm.begin_turn();
       for (const auto& [at, turns_behind, e] : events) {
-        if (e.kind == Event::Kind::call) sm.call(t * turn.cycles + at);
+        const double now = t * turn.cycles + at;
+        sm.come(now);
+        if (e.kind == Event::Kind::call) sm.call(now);
         if (e.kind == Event::Kind::copy) sm.copy(e, ctas + t - turns_behind);
-        if (e.kind == Event::Kind::spill) sm.spill(e);
+        if (e.kind == Event::Kind::spill) sm.spill(e, now);
       }
       sm.end_turn();
     }

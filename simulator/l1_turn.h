@@ -19,6 +19,7 @@ struct L1Turn {
   double waits = 0;      // cycles that a warp waits for these
   double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds
   std::vector<double> of_access;  // as SpillMisses has it
+  double after = 0;               // likewise; 0 of l1_turn, which does not know
 };
 
 /// Bytes from a row of a head to its next one.
@@ -30,6 +31,6 @@ struct RowStrides {
 /// `ctas` share an SM and its L1 of `lines`, in step (keeps_in_step) or at any distance from each other; `together`: on
 /// one head's keys.
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
-               int lines, int ctas, bool together, bool in_step);
+               int lines, const FramePlaces& places, int ctas, bool together, bool in_step);
 
 }  // namespace attest

@@ -31,7 +31,8 @@ std::vector<PassingRows> through_l1(const SimulationReport& r, int ctas) {
 
 }  // namespace
 
-MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together) {
+MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together,
+                           const FramePlaces& places) {
   const PlaceCounts& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
@@ -40,13 +41,14 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const auto missing = [&](int words, const SpillTrace& trace) {
     L1Turn turn;
     if (calls)
-      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, ctas,
-                     together, in_step);
+      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, places,
+                     ctas, together, in_step);
     if (trace.accesses.empty()) {
       turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
     } else if (!calls) {
-      const SpillMisses alone = spill_misses(trace, r.plan.num_warps, ctas, lines);
+      const SpillMisses alone = spill_misses(trace, r.plan.num_warps, ctas, lines, places);
       turn.loads = alone.part, turn.waits = alone.waits, turn.of_access = alone.of_access;
+      turn.after = alone.after;
     }
     return turn;
   };
@@ -55,7 +57,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
   const double driven =
-      driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps, through_l1(r, ctas), 1, lines);
+      driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps, through_l1(r, ctas), 1, lines, places);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
@@ -65,6 +67,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
           masked * of_masked.waits + (1 - masked) * of_whole.waits,
           loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
           loaded == 0 ? 0 : missed / loaded,
+          masked_last ? of_masked.after : of_whole.after,
           of_whole.of_access,
           masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
           masked * parked_masked + (1 - masked) * parked_whole,
@@ -72,7 +75,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
           of_whole.copies};
 }
 
-double driven_out_by_output(const SimulationReport& r, int words, int ctas) {
+double driven_out_by_output(const SimulationReport& r, int words, int ctas, const FramePlaces& places) {
   constexpr int uses = 2;  // of a word at least, while none of them ends: what was driven out has been hit since
   const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
                                    static_cast<double>(r.ctas_per_sm)) -
@@ -82,7 +85,7 @@ double driven_out_by_output(const SimulationReport& r, int words, int ctas) {
   const int row_bytes = static_cast<int>(r.c.problem.headdim_v) * (partial ? 4 : r.plan.output_bytes());
   const PassingRows o{1, r.plan.tile_m, row_bytes, partial ? row_bytes : row_stride(r, Operand::o)};
   return others * driven_out(words, ctas * r.plan.num_warps, {&o, 1}, uses,
-                             l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device));
+                             l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
 }
 
 std::vector<SpillUse> spill_uses_of(const SimulationReport& r, const KernelPlan& spilling,

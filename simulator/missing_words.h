@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attest/simulator/report.h"
+#include "l1_cache.h"
 
 namespace attest {
 
@@ -13,18 +14,20 @@ namespace attest {
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
   double part = 0;                   // of those that it loads
+  double after = 0;                  // of those that it loads behind its key tiles; 0: not known
   std::vector<double> of_access;     // as SpillMisses has it, of a whole tile's trace
   double parked = 0;                 // that L1 has until then
   double parked_loads = 0;           // words of a CTA that the key tile loads
   double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
 };
 /// Of a report that has its plan, registers and occupancy. `masked` is the part of the key tiles that are masked;
-/// `ctas` share an SM; `together`: on one head's keys.
-MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together);
+/// `ctas` share an SM; `together`: on one head's keys; `places` of its frames.
+MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together,
+                           const FramePlaces& places);
 
 /// How often each of a CTA's parked words is loaded anew because the O of its SM's others, each of which ends once in
 /// its life, has driven it out of L1.
-double driven_out_by_output(const SimulationReport& r, int words, int ctas);
+double driven_out_by_output(const SimulationReport& r, int words, int ctas, const FramePlaces& places);
 
 /// What L2 sees of a key tile's words, of the order that the kernel's trace has where it has one. `spilling` is the
 /// report's plan with all that it spills.

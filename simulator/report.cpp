@@ -94,17 +94,22 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   // that the grid gives an SM together, to the nearest
   const int ctas = static_cast<int>(
       std::clamp<std::int64_t>((2 * ctas_of(runs) + device.num_sms) / (2 * device.num_sms), 1, r.ctas_per_sm));
+  options.frame = compiled_frame(spilling, plan_name, c, device);
+  const int frame_words =
+      options.frame ? options.frame->words : spilling.spill_words_per_key_tile + spilling.spill_words_per_cta;
+  const FramePlaces places{MemoryMap(device, options.through_ncu, std::int64_t{4} * frame_words), frame_words};
   // where n CTAs share an SM and walk different heads, at [n - 1], and where those of the grid walk one
   std::vector<MissingWords> by_sharing(static_cast<std::size_t>(r.ctas_per_sm));
   MissingWords& missing = by_sharing[static_cast<std::size_t>(ctas) - 1];
   MissingWords missing_together;
   if (counts.key_tiles > 0) {
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
-    missing = missing_words(r, masked, ctas, false);
-    missing_together = copies_by_call(plan) && ctas > 1 ? missing_words(r, masked, ctas, true) : missing;
+    missing = missing_words(r, masked, ctas, false, places);
+    missing_together = copies_by_call(plan) && ctas > 1 ? missing_words(r, masked, ctas, true, places) : missing;
     const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || copies_by_call(plan);
     for (int n = 1; n <= r.ctas_per_sm; ++n)
-      if (n != ctas && uses_l1) by_sharing[static_cast<std::size_t>(n) - 1] = missing_words(r, masked, n, false);
+      if (n != ctas && uses_l1)
+        by_sharing[static_cast<std::size_t>(n) - 1] = missing_words(r, masked, n, false, places);
     Counts executed = count_with_keys(c, plan);  // what the others do is in no key tile's way
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
@@ -170,7 +175,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   options.in_step = keeps_in_step(plan, device, c.layout.page_size > 0);
   options.waited_loads = demand.loads;
   options.cycles_per_cta = cycles_per_cta(demand, plan, device) + missing.waits_of_cta;
-  options.frame = compiled_frame(spilling, plan_name, c, device);
   options.spill_uses.clear();
   if (counts.key_tiles > 0)
     for (const MissingWords& of : by_sharing)
@@ -204,12 +208,18 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.spill_load_instructions = by_all_warps(compiled->load_instructions);
   }
   const double of_splits = r.walk.partial_bytes + r.walk.partial_lse_bytes;
-  double words_missing = r.walk.together * (missing_together.words - missing.words);
-  if (r.walk.shared.empty()) words_missing += missing.words;  // no CTA with a key tile was walked
-  for (std::size_t n = 0; n < r.walk.shared.size(); ++n) words_missing += r.walk.shared[n] * by_sharing[n].words;
+  const auto of_all_ctas_missing = [&](double MissingWords::*figure) {
+    double mean = r.walk.together * (missing_together.*figure - missing.*figure);
+    if (r.walk.shared.empty()) mean += missing.*figure;  // no CTA with a key tile was walked
+    for (std::size_t n = 0; n < r.walk.shared.size(); ++n) mean += r.walk.shared[n] * by_sharing[n].*figure;
+    return mean;
+  };
+  PlaceCounts loaded_around = r.registers.loaded;  // key tiles
+  loaded_around.masked = loaded_around.whole = 0;
   const double missed_bytes =
-      spilled_bytes(words_missing, r.walk.key_tiles) +
-      spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked)), ctas),
+      spilled_bytes(of_all_ctas_missing(&MissingWords::words), r.walk.key_tiles) +
+      of_all_ctas_missing(&MissingWords::after) * line_bytes * by_all_warps(loaded_around) +
+      spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked)), ctas, places),
                     r.walk.ctas_with_rows);
   // neighbours do not ask for these together
   const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes + r.walk.in_part_bytes;

@@ -18,39 +18,45 @@ constexpr const char *narrow = "which CTAs share a head, and words miss oftener 
                      *lost = "calls under a mask: L2 lets go of more than the model has, not known why";
 
 constexpr Beyond beyond[] = {
-    {"window", "sm_read_bytes", 0.19, 0.5, "as on an H200: 64 heads"},
-    {"headdim", "sm_read_bytes", 0.73, 6.3, narrow},
-    {"scores", "sm_read_bytes", 0.08, 0.25, "as on an H200: ALiBi"},
-    {"layout", "sm_read_bytes", 3.1, 6.1, narrow},
-    {"forced spill", "sm_read_bytes", 1.4, 3.5, "as on an H200: of two CTAs' words fewer miss than are counted"},
-    {"synchronous", "sm_read_bytes", 1.5, 1.9, "as on an H200"},
-    {"headdim", "sm_write_bytes", 0.2, 2, "as on an H200: headdim 72"},
+    {"window", "sm_read_bytes", 0.2, 0.72, "as on an H200: 64 heads"},
+    {"headdim", "sm_read_bytes", 0.46, 5, narrow},
+    {"scores", "sm_read_bytes", 0.07, 0.24, "as on an H200: ALiBi"},
+    {"layout", "sm_read_bytes", 1.7, 3.4, narrow},
+    {"forced spill", "sm_read_bytes", 1.6, 2.5, "as on an H200: of two CTAs' words fewer miss than are counted"},
+    {"synchronous", "sm_read_bytes", 0.7, 1.5, "as on an H200"},
+    {"headdim", "sm_write_bytes", 0.21, 2.1, "as on an H200: headdim 72"},
     {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
-    {"headdim", "l2_read_bytes", 6.1, 12.9, drift},
-    {"paged", "l2_read_bytes", 11.2, 33.3, drift},
-    {"synchronous", "l2_read_bytes", 6.5, 21.2, drift},
-    {"scores", "dram_read_bytes", 3.3, 9.8, lost},
-    {"forced spill", "dram_read_bytes", 8.7, 14.1, "all too many, which is not known why; as on an H200"},
-    {"synchronous", "dram_read_bytes", 2.2, 6.2, "where tensors lay is not known"},
-    {"forced spill", "cycles", 4.7, 14.9, "L2, which it keeps busy, and more crosses"},
-    {"unfused", "cycles", 6.2, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
-    {"forced spill", "dram_write_bytes", 16.3, 27.3,
+    {"paged", "l2_read_bytes", 9.3, 27.7, drift},
+    {"synchronous", "l2_read_bytes", 7.2, 18.8, drift},
+    {"scores", "dram_read_bytes", 2.3, 6.5, lost},
+    {"forced spill", "dram_read_bytes", 8.4, 11.5, "all too many, which is not known why; as on an H200"},
+    {"synchronous", "dram_read_bytes", 2.3, 4.5, lost},
+    {"forced spill", "cycles", 4.7, 14.7, "L2, which it keeps busy, and more crosses"},
+    {"unfused", "cycles", 6.3, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
+    {"forced spill", "dram_write_bytes", 15.9, 27.3,
      "all too many; frames alone are 2.4 (bursts) to 13 off (L2Measured)"},
-    {"paged", "dram_write_bytes", 20.4, 56.5, drift},
+    {"paged", "dram_write_bytes", 19.6, 53.3, drift},
     {"paged", "l2_crossing_bytes", 5.4, 16.1, drift},
-    {"headdim", "dram_write_bytes", 17.4, 100, "0.1 MB of 32 columns: O fills sets evenly, and nothing is cleaned"},
-    {"scores", "dram_write_bytes", 15.5, 25.0, "as on an H200, 12.0 there"},
+    {"headdim", "dram_write_bytes", 15.6, 100, "0.1 MB of 32 columns: O fills sets evenly, and nothing is cleaned"},
+    {"scores", "dram_write_bytes", 15.3, 23.6, "as on an H200, 12.0 there"},
+    {"paged", "occupancy_percent", 8.9, 22.1, "as on an H200"},
 };
 
-TEST(Panel, AnH100ThatTheModelsHadNotSeen) {
-  expect_goals(counted_panel("h100_panel.csv", load_device("h100")), beyond);
+TEST(Panel, AnH100) { expect_goals(counted_panel(ATTEST_H100 "/panel_placed.csv", load_device("h100")), beyond); }
+
+// Another one, which the models had not seen, with tensors where nobody noted.
+TEST(Panel, TensorsThatLieAnywhereOnAnH100) {
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.4, 8},        {"l2_read_bytes", 3.1, 33.4},
+                                      {"l2_crossing_bytes", 2, 16.2},   {"cycles", 2.7, 14.9},
+                                      {"dram_write_bytes", 6.1, 100.1}, {"dram_read_bytes", 1.5, 14.1}};
+  expect_reached(counted_panel(ATTEST_MEASURED "/h100_panel.csv", load_device("h100")), reached);
 }
 
 // Another H100, under Nsight Compute, whose L2 is empty when a call's second and third launch begin: as if
 // it were not, DRAM reads of splits are 6.5 / 19.4 and of unfused calls 19 / 76 per cent off. In per cent what was
 // reached, rounded up; all of splits is of their calls.
 TEST(Panel, AnH100ThroughNsightCompute) {
-  const CountedPanel panel = counted_panel("h100_ncu_panel.csv", load_device("h100"));
+  const CountedPanel panel = counted_panel(ATTEST_MEASURED "/h100_ncu_panel.csv", load_device("h100"));
   std::fputs(to_table(panel.compared).c_str(), stdout);
   struct OfMechanism {
     const char *mechanism, *figure;
@@ -103,13 +109,13 @@ void expect_reached(const std::string& file, bool warm, int calls, std::initiali
 // cent off and cycles 9.7 / 24. The second file was counted when that was in the model.
 TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached("spill_tails.csv", false, 19,
-                 {{"sm_read_bytes", 1.0, 2.6},
+                 {{"sm_read_bytes", 1.1, 2.6},
                   {"l2_read_bytes", 2.9, 8.8},
                   {"dram_read_bytes", 4.7, 19.6},
-                  {"cycles", 4.5, 13.7}});
+                  {"cycles", 4.7, 13.9}});
   expect_reached("spill_tails_blind.csv", false, 21,
-                 {{"sm_read_bytes", 1.2, 2.4},
-                  {"l2_read_bytes", 2.3, 14.8},
+                 {{"sm_read_bytes", 1.3, 2.4},
+                  {"l2_read_bytes", 2.4, 14.8},
                   {"dram_read_bytes", 5.6, 21.8},
                   {"cycles", 3.7, 6.5}});
 }

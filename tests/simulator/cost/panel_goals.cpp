@@ -48,8 +48,7 @@ const Beyond* beyond_of(std::span<const Beyond> beyond, std::string_view mechani
 
 }  // namespace
 
-CountedPanel counted_panel(const std::string& file, const DeviceSpec& device) {
-  const std::string path = ATTEST_MEASURED "/" + file;
+CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
   CountedPanel panel{measured_from_csv(read_file("panel", path, 8 << 20), path).calls, {}};
   const std::vector<MeasuredCall> made = measurement_panel();
   EXPECT_EQ(panel.calls.size(), made.size());
@@ -60,6 +59,16 @@ CountedPanel counted_panel(const std::string& file, const DeviceSpec& device) {
   }
   for (const MeasuredCall& call : panel.calls) panel.compared.push_back(compare(call, device, nullptr));
   return panel;
+}
+
+void expect_reached(const CountedPanel& panel, std::span<const ReachedByAll> reached) {
+  for (const auto& [figure, mean, most] : reached) {
+    const FigureErrors e = errors_of(panel.compared, figure);
+    ASSERT_GT(e.calls, 0) << figure;
+    std::printf("%-22s %5.2f %6.2f\n", figure, 100 * e.mean, 100 * e.most);
+    EXPECT_LE(100 * e.mean, mean) << figure;
+    EXPECT_LE(100 * e.most, most) << figure << command_line(e.worst->call.c);
+  }
 }
 
 void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {

@@ -15,9 +15,15 @@ struct CountedPanel {
   std::vector<Comparison> compared;
 };
 
-/// Of a file in simulator/measured, whose calls it expects to be those that `measure --panel` makes, beside the models
-/// of a device.
-CountedPanel counted_panel(const std::string& file, const DeviceSpec& device);
+/// Of a file, whose calls it expects to be those that `measure --panel` makes, beside the models of a device.
+CountedPanel counted_panel(const std::string& path, const DeviceSpec& device);
+
+/// Of all calls, in per cent: what was reached, rounded up.
+struct ReachedByAll {
+  const char* figure;
+  double mean, most;
+};
+void expect_reached(const CountedPanel& panel, std::span<const ReachedByAll> reached);
 
 /// A mechanism that does not keep a goal, and what bounds it instead, in per cent: what was reached, rounded up.
 struct Beyond {

@@ -25,31 +25,38 @@ namespace attest {
 namespace {
 
 const CountedPanel& panel() {
-  static const CountedPanel counted = counted_panel("h200_panel.csv", load_device("h200"));
+  static const CountedPanel counted = counted_panel(ATTEST_H200_MEASURE "/panel_placed.csv", load_device("h200"));
   return counted;
 }
 
-constexpr const char *its_lines = "where L1's lines lie, and what a last use leaves",
+constexpr const char *its_ctas = "where CTAs of an SM are in their key tiles to each other, which is not at random",
                      *narrow = "which CTAs share a head, and words miss oftener than is counted (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
-    {"window", "sm_read_bytes", 0.2, 0.6, "64 heads: O drives out more of the words"},
-    {"headdim", "sm_read_bytes", 0.55, 4.7, narrow},
-    {"layout", "sm_read_bytes", 1.4, 2.8, narrow},
-    {"scores", "sm_read_bytes", 0.07, 0.23, "ALiBi, whose key tiles store 17 words: not looked into"},
-    {"synchronous", "sm_read_bytes", 0.68, 1.8, "of 64 heads copies drive out fewer of the words"},
-    {"forced spill", "sm_read_bytes", 2.1, 4.5, its_lines},
-    {"headdim", "sm_write_bytes", 0.27, 2.8, "headdim 72: sectors that two stores of a row share merge by chance"},
-    {"split", "sm_write_bytes", 0.23, 0.56, "four rows' LSE that leave combine() together fill one sector"},
-    {"paged", "l2_read_bytes", 6.0, 18.0, "how far CTAs drift that wait for copies"},
-    {"forced spill", "dram_read_bytes", 4.7, 10.4, "when words are stored and loaded beside those of others"},
-    {"unfused", "dram_read_bytes", 3.1, 8.7, "1.1 / 3.2 of a panel whose tensors lie as predicted (panel_placed.csv)"},
-    {"headdim", "dram_write_bytes", 17.3, 100, "32 columns displace nothing, and 1792 bytes are counted"},
-    {"paged", "occupancy_percent", 8.8, 21.3,
+    {"window", "sm_read_bytes", 0.21, 0.73, "64 heads: O drives out more of the words"},
+    {"headdim", "sm_read_bytes", 0.66, 6.4, narrow},
+    {"layout", "sm_read_bytes", 2.3, 4.5, narrow},
+    {"scores", "sm_read_bytes", 0.07, 0.24, "ALiBi, whose key tiles store 17 words: not looked into"},
+    {"synchronous", "sm_read_bytes", 1.4, 2, "copies drive out fewer of the words; counted twice they differ by 0.9"},
+    {"forced spill", "sm_read_bytes", 1.9, 2.9, its_ctas},
+    {"headdim", "sm_write_bytes", 0.2, 2.1, "headdim 72: sectors that two stores of a row share merge by chance"},
+    {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
+    {"paged", "l2_read_bytes", 7.7, 23, "how far CTAs drift that wait for copies"},
+    {"forced spill", "dram_read_bytes", 4.5, 10.6, "when words are stored and loaded beside those of others"},
+    {"headdim", "dram_write_bytes", 15.7, 100, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"paged", "occupancy_percent", 11.2, 28,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
 
 TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond); }
+
+// Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
+TEST(Panel, TensorsThatLieAnywhere) {
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.4, 6.5},      {"l2_read_bytes", 2.5, 18.1},
+                                      {"l2_crossing_bytes", 1.4, 10},   {"cycles", 2.4, 10.1},
+                                      {"dram_write_bytes", 5.9, 100.1}, {"dram_read_bytes", 0.9, 10.4}};
+  expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
+}
 
 // S, P and O, and the sums that products keep in local memory: what SMs write. Those of 28 MB are in L2 at the end.
 TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
@@ -84,7 +91,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // the ALU binds, takes up to 2% more, of 1024 CTAs 11%.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.16, 0.12, 0.025, 0.14, 0.01, 0.09, 0.12, 0.025, 0.05};
+  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.16, 0.13, 0.01, 0.13, 0.01, 0.08, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
   for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;
@@ -147,7 +154,8 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
     const Problem& p = c.problem;
     const std::int64_t tiles = p.batch * p.nheads * (p.seqlen_q / plan.tile_m) * (p.seqlen_k / plan.tile_n);
     const double sampled = sampled_cycles(row, "long_scoreboard") / static_cast<double>(tiles * plan.num_warps);
-    const double alone = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200)).waits;
+    const FramePlaces places{MemoryMap(h200), compiled_frame(plan, "sm80-spill", c, h200).value().words};
+    const double alone = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200), places).waits;
     std::printf("%4ld keys: %.0f of %.0f cycles\n", static_cast<long>(p.seqlen_k), alone, sampled);
     EXPECT_NEAR(alone / sampled, 0.53, 0.06);
     ++launches;

@@ -238,10 +238,10 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
 // the SM that gets least.
 TEST(SmPaces, SpillOfAnH200sFewWaves) {
   DeviceSpec device = load_device("h200");
-  Reached reached({{"cycles", 3.5, 10.4},
+  Reached reached({{"cycles", 3.7, 10.6},
                    {"l2_read_bytes", 1.8, 7.1},
                    {"dram_read_bytes", 3.9, 18.9},
-                   {"dram_write_bytes", 19.7, 371}});
+                   {"dram_write_bytes", 22.4, 495}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/spill_tails.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };
     Case c = case_of(number("batch"), number("nheads"), number("nheads_k"), number("seqlen_q"), 128,

@@ -51,7 +51,8 @@ TEST(SpillUses, OfTheForcedSpill) {
   const DeviceSpec h200 = load_device("h200");
   const KernelPlan plan = plan_named("sm80-spill", c, h200);
   const SpillTrace trace = compiled_traces(plan, "sm80-spill", c, h200).whole;
-  const SpillMisses misses = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200));
+  const FramePlaces places{MemoryMap(h200), compiled_frame(plan, "sm80-spill", c, h200).value().words};
+  const SpillMisses misses = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200), places);
   const std::vector<SpillUse> uses = traced_spill_uses(trace, misses.of_access);
   EXPECT_EQ(std::ranges::count(uses, Kind::store, &SpillUse::kind), plan.spill_words_per_key_tile);
   double missed = 0, loads = 0;

@@ -90,20 +90,20 @@ bool L1Cache::use(int line, bool keep) {
   return false;
 }
 
-void L1Cache::arrived(int line) {
-  if (!held(line).on_its_way) return;
+void L1Cache::arrived(int line, std::int64_t since) {
+  if (!held(line).on_its_way || held(line).at != since) return;
   std::erase(bank_of(line).sets[place(line).set], line);
   --bank_of(line).lines;
   held(line) = {};
 }
 
-void LastUses::add(double now, const SpillAccess& a, int line) {
-  on_their_way_.push({now + std::clamp<double>(a.waited - a.at, 0, l1_miss_cycles), line});
+void LastUses::add(double now, double waited_for, int line, const L1Cache& cache) {
+  on_their_way_.push({now + std::clamp(waited_for, 0.0, l1_miss_cycles), line, cache.accesses()});
 }
 
 void LastUses::come(double now, L1Cache& cache) {
   for (; !on_their_way_.empty() && on_their_way_.top().arrives <= now; on_their_way_.pop())
-    cache.arrived(on_their_way_.top().line);
+    cache.arrived(on_their_way_.top().line, on_their_way_.top().since);
 }
 
 std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
@@ -149,43 +149,48 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
   struct Event {
-    double at;
+    double at, pace;
     int warp, turn;
     std::size_t access;
   };
   const std::vector<int> outliving = outliving_words(trace);
+  const auto all_warps = static_cast<std::size_t>(ctas) * static_cast<std::size_t>(warps);
   SpillMisses of;
   of.of_access.resize(trace.accesses.size());
   Noise noise;
   for (int d = 0; d < distances; ++d) {
     std::vector<Event> events;
-    for (int warp = 0; warp < ctas * warps; ++warp) {
-      const int cta = warp / warps;
-      const double behind = cta * (2 * d + 1) / (2.0 * distances);
-      for (int turn = 0; turn < turns; ++turn) {
-        const double begins = (turn - behind) * trace.cycles, pace = 1 + warp_pace_deviation * noise();
-        for (std::size_t i = 0; i < trace.accesses.size(); ++i)
-          events.push_back({begins + pace * trace.accesses[i].at, warp, turn, i});
+    for (int cta = 0; cta < ctas; ++cta) {
+      double begins = cta * trace.cycles * (2 * d + 1) / (2.0 * distances);
+      for (int turn = 0; turn < turns + ctas; ++turn) {  // the last ones beside those that are behind, not counted
+        double slowest = 0;
+        for (int warp = cta * warps; warp < (cta + 1) * warps; ++warp) {
+          const double pace = 1 + warp_pace_deviation * noise();
+          slowest = std::max(slowest, pace);
+          for (std::size_t i = 0; i < trace.accesses.size(); ++i)
+            events.push_back({begins + pace * trace.accesses[i].at, pace, warp, turn, i});
+        }
+        begins += slowest * trace.cycles;
       }
     }
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
     const Frames frames(places, d * sms_apart, words, ctas * warps);
     L1Cache cache(lines, frames.rows());
     LastUses on_their_way;
-    const auto all_warps = static_cast<std::size_t>(ctas) * static_cast<std::size_t>(warps);
     std::vector<std::vector<bool>> missed(all_warps * turns, std::vector<bool>(trace.accesses.size()));
     for (const Event& e : events) {
       on_their_way.come(e.at, cache);
       const SpillAccess& a = trace.accesses[e.access];
+      const bool last = a.kind == SpillAccess::Kind::last_load, counted = e.turn >= settled && e.turn < turns;
       const int line = frames.line(e.warp, a.word);
-      const bool last = a.kind == SpillAccess::Kind::last_load;
       if (a.kind == SpillAccess::Kind::store) {
         cache.store(line);
       } else if (!cache.load(line, last)) {
-        missed[static_cast<std::size_t>(e.turn) * all_warps + static_cast<std::size_t>(e.warp)][e.access] = true;
-        if (last) on_their_way.add(e.at, a, line);
+        if (e.turn < turns)
+          missed[static_cast<std::size_t>(e.turn) * all_warps + static_cast<std::size_t>(e.warp)][e.access] = true;
+        if (last) on_their_way.add(e.at, e.pace * (a.waited - a.at), line, cache);
       }
-      if (e.turn < settled || e.access + 1 < trace.accesses.size()) continue;
+      if (!counted || e.access + 1 < trace.accesses.size()) continue;
       for (const int word : outliving) of.after += cache.holds(frames.line(e.warp, word)) ? 0 : 1;
     }
     for (std::size_t turn = settled * all_warps; turn < missed.size(); ++turn) {

@@ -116,7 +116,7 @@ class Sm {
         continue;
       }
       const bool last = a.kind == SpillAccess::Kind::last_load, held = cache_.load(line, last);
-      if (last && !held) on_their_way_.add(now, a, line);
+      if (last && !held) on_their_way_.add(now, a.waited - a.at, line, cache_);
       missed_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(e.index)] = !held;
     }
   }

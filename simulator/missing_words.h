@@ -14,7 +14,7 @@ namespace attest {
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
   double part = 0;                   // of those that it loads
-  double after = 0;                  // of those that it loads behind its key tiles; 0: not known
+  double after = 0;                  // of those that it loads around its key tiles; 0: not known
   std::vector<double> of_access;     // as SpillMisses has it, of a whole tile's trace
   double parked = 0;                 // that L1 has until then
   double parked_loads = 0;           // words of a CTA that the key tile loads

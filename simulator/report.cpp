@@ -216,6 +216,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   };
   PlaceCounts loaded_around = r.registers.loaded;  // key tiles
   loaded_around.masked = loaded_around.whole = 0;
+  loaded_around.tiles.clear();
   const double missed_bytes =
       spilled_bytes(of_all_ctas_missing(&MissingWords::words), r.walk.key_tiles) +
       of_all_ctas_missing(&MissingWords::after) * line_bytes * by_all_warps(loaded_around) +

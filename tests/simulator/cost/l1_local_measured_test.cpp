@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -76,7 +78,7 @@ Compared compared(const Sequence& s, const Frames& frames, const Start& start, b
     bool held = false;
     for (int one = line; one < line + L1Cache::lines_a_row; ++one) {
       held = a.letter == 'W' ? cache.store(one) : cache.load(one, a.letter == 'U');
-      cache.arrived(one);
+      cache.arrived(one, cache.accesses());
     }
     if (a.seen == '-') continue;
     const bool wrong = held != (a.seen == 'h');
@@ -115,12 +117,16 @@ std::optional<Start> start_of(const Sequence& s, const Frames& frames, const std
   return best;
 }
 
-// Frames lie as MemoryMap has them, stores and loads do as a buffer's, and a last use has a line until its data come.
+// Frames lie as MemoryMap has them, stores and loads do as a buffer's; a last use that misses keeps no line, one that
+// hits makes its line the first to go. Its data have always come here before the next access.
 TEST(L1Local, AccessByAccessAsOnAnH200) {
   const DeviceSpec h200 = load_device("h200");
   std::vector<std::uint32_t> all;
   for (std::uint32_t row = 0; row < 128; ++row) all.push_back(row);
   std::vector<std::uint32_t> buffers = all, places = all;
+  const std::map<std::string, double> reached = {{"one_L", 0.012},    {"one_LW", 0.015},    {"one_LU", 0.002},
+                                                 {"one_WU", 0},       {"one_LWU", 0.009},   {"eight_L", 0.056},
+                                                 {"eight_LU", 0.164}, {"eight_LWU", 0.064}, {"beside_rL", 0.019}};
   int reads = 0, wrong = 0, sequences = 0;
   for (const Sequence& s : sequences_of(ATTEST_H200_L1 "/local.csv")) {
     SCOPED_TRACE(s.name);
@@ -130,12 +136,72 @@ TEST(L1Local, AccessByAccessAsOnAnH200) {
     if (sequences == 0) buffers = {start->buffer}, places = {start->frames};
     const Compared of = compared(s, frames, *start, false);
     std::printf("%-10s %4d reads, %3d predicted otherwise\n", s.name.c_str(), of.reads, of.wrong);
-    EXPECT_LE(of.wrong, 0.165 * of.reads);
+    EXPECT_LE(of.wrong, reached.at(s.name) * of.reads);
     reads += of.reads, wrong += of.wrong, ++sequences;
   }
   std::printf("%d of %d reads predicted otherwise\n", wrong, reads);
   EXPECT_EQ(sequences, 9);
-  EXPECT_LE(wrong, 0.043 * reads);
+  EXPECT_LE(wrong, 0.042 * reads);  // 0.0434 if a last use that hits leaves its line as old as it is
+}
+
+// A last use that is on its way has one of the bank's lines, which another one's arrival leaves.
+TEST(L1Local, ALastUseHasALineUntilItsDataCome) {
+  constexpr int room = 2;
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t row = 0; row < 8; ++row) rows.push_back(row);
+  const auto line = [](int row) { return row * L1Cache::lines_a_row; };
+  // lines of one bank: row and line differ by what rows change of it
+  const auto of_bank = [&](int row) {
+    constexpr int changes[] = {0, 1, 2, 3, 3, 2, 1, 0};
+    return line(row) + changes[row];
+  };
+  for (const bool come : {false, true}) {
+    L1Cache cache(56 + L1Cache::lines_a_row * room, rows);
+    for (int row = 0; row < room; ++row) EXPECT_FALSE(cache.load(of_bank(row), false));
+    EXPECT_FALSE(cache.load(of_bank(2), true));
+    const std::int64_t since = cache.accesses();
+    EXPECT_TRUE(cache.holds(of_bank(2)));
+    cache.arrived(of_bank(2), since - 1);  // another one's
+    EXPECT_TRUE(cache.holds(of_bank(2)));
+    if (come) cache.arrived(of_bank(2), since);
+    EXPECT_EQ(cache.holds(of_bank(2)), !come);
+    cache.load(of_bank(0), false);  // a bank that holds one too many lets go of one
+    int held = 0;
+    for (int row = 0; row < 8; ++row) held += cache.holds(of_bank(row)) ? 1 : 0;
+    EXPECT_EQ(held, room);
+    EXPECT_EQ(cache.holds(of_bank(0)) && cache.holds(of_bank(1)), come);
+  }
+}
+
+TEST(L1Local, ALastUseIsWaitedForNoLongerThanItTakes) {
+  const std::vector<std::uint32_t> rows = {0};
+  for (const double waited_for : {-5.0, 20.0, 1e6}) {
+    L1Cache cache(480, rows);
+    LastUses last;
+    EXPECT_FALSE(cache.load(1, true));
+    last.add(100, waited_for, 1, cache);
+    const double arrives = 100 + std::min(std::max(waited_for, 0.0), l1_miss_cycles);
+    last.come(arrives - 1, cache);
+    EXPECT_TRUE(cache.holds(1));
+    last.come(arrives, cache);
+    EXPECT_FALSE(cache.holds(1));
+  }
+}
+
+// 158 words end with the stack's 256: the first is the third line of a row.
+TEST(L1Local, FramesNeedNotBeginARow) {
+  const MemoryMap memory(load_device("h200"));
+  const Frames frames({memory, 158}, 3, 150, 8);
+  for (int warp = 0; warp < 8; ++warp)
+    for (const int word : {0, 1, 2, 149}) {
+      const std::int64_t at = memory.word(3, warp, word, 158) / 128;
+      const int line = frames.line(warp, word);
+      EXPECT_EQ(frames.rows().at(static_cast<std::size_t>(line / 4)), at / 4);
+      EXPECT_EQ(line % 4, at % 4);
+    }
+  EXPECT_EQ(frames.line(0, 0) % 4, 2);
+  EXPECT_EQ(frames.lines(), 8 * 4 * 38);
+  EXPECT_EQ(Frames({memory, 0}, 0, 0, 8).lines(), 0);
 }
 
 // Of the loads of the kernel that spills by force those that miss, in calls of a whole number of waves and of less than
@@ -158,12 +224,12 @@ void expect_missing(const std::string& file, const DeviceSpec& device) {
     const double predicted = (r.sm_read_bytes - past) / (32 * loads);
     std::printf("%s: %.4f of %.4f of the loads miss; SM reads %.4f\n", command_line(c).c_str(), predicted,
                 missed / loads, r.sm_read_bytes / read);
-    EXPECT_NEAR(predicted, missed / loads, 0.029);
+    EXPECT_NEAR(predicted, missed / loads, 0.0235);
     sum += std::abs(predicted - missed / loads), ++calls;
   }
   EXPECT_EQ(calls, 7);
   std::printf("off by %.4f\n", sum / calls);
-  EXPECT_LT(sum / calls, 0.0205);
+  EXPECT_LT(sum / calls, 0.0168);
 }
 
 TEST(L1Local, WhatIsSpilledMissesAsOnAnH200) {

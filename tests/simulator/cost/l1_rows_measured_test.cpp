@@ -86,7 +86,7 @@ std::optional<Compared> compared(const std::vector<Access>& accesses, int lines,
     bool held = false;
     for (int one = line; one < line + L1Cache::lines_a_row; ++one) {
       held = a.kind == 'w' ? cache.store(one) : cache.load(one, a.kind == 'u');
-      cache.arrived(one);
+      cache.arrived(one, cache.accesses());
       if (a.kind == 'd' || a.kind == 'h') cache.load(one, false);
     }
     // an access to other sectors of a line that is held misses, and is a hit to what goes next

@@ -117,7 +117,7 @@ std::optional<std::pair<Start, Compared>> right_start(const std::vector<Access>&
   return std::nullopt;
 }
 
-void expect_as_measured(const std::string& file, int of_all, int least_right) {
+void expect_as_measured(const std::string& file, int of_all, int least_right, double most_wrong) {
   Compared all;
   std::vector<std::uint32_t> buffers;
   for (std::uint32_t row = 0; row < 128; ++row) buffers.push_back(row);
@@ -140,13 +140,13 @@ void expect_as_measured(const std::string& file, int of_all, int least_right) {
   EXPECT_EQ(sequences, of_all);
   EXPECT_GT(all.misses, all.reads / 5);
   EXPECT_GE(right, least_right);
-  EXPECT_LE(all.wrong, 0.025 * all.reads);
+  EXPECT_LE(all.wrong, most_wrong * all.reads);
 }
 
 // A line that is looked for just as it goes, once in some hundred accesses, is found or not; the model has it found,
 // and is as wrong from there on as two orders of one sequence are.
-TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 47, 25); }
-TEST(L1Rows, AccessByAccessAsOnAnH100) { expect_as_measured(ATTEST_H100 "/l1_rows.csv", 41, 25); }
+TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 47, 31, 0.017); }
+TEST(L1Rows, AccessByAccessAsOnAnH100) { expect_as_measured(ATTEST_H100 "/l1_rows.csv", 41, 27, 0.0205); }
 
 // Four rows of a set stay, five drive each other out.
 void expect_four_ways(const std::string& file) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes l1_local's marked loads of local memory their words' last uses, in its machine code.
+"""Makes l1_local's marked load of local memory its word's last use, in its machine code.
 
     bench/hardware/last_uses.py build/cuda/bin/l1_local
 
 Of LDL the compiler makes LDL.LU where it loads what it has spilled, and of no PTX. One bit tells them apart, on sm_90a
-of nvcc 13.0. The loads are marked by how far they stand beyond their register: 2048 bytes.
+of nvcc 13.0. The load is marked by how far it stands beyond its register: 2048 bytes.
 """
 
 import pathlib
@@ -23,10 +23,10 @@ def main() -> None:
             continue
         struct.pack_into("<Q", code, at + 8, second | LAST_USE)
         marked += 1
-    if marked == 0:
-        raise SystemExit(f"{program}: no load stands {MARK} bytes beyond its register")
+    if marked != 1:
+        raise SystemExit(f"{program}: {marked} loads stand {MARK} bytes beyond their register, not one")
     program.write_bytes(code)
-    print(f"{program}: {marked} last uses", file=sys.stderr)
+    print(f"{program}: its load is a last use now", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 
 Warps note the SM's clock behind a key tile's barrier, S = Q K^T, the softmax and O += P V: of the first 264 CTAs, the
 first wave, 64 key tiles. Of each of the last three: cycles since the barrier and the standard deviation, in parts of
-them, of a warp's from its CTA's mean; then of the CTA that began later how far it is in a key tile where the other
+them, of a warp's from its CTA's mean; of a key tile its cycles, and their deviation; then of the CTA that began later how far it is in a key tile where the other
 one of its SM begins one, by eighths.
 """
 

@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::int64_t kBytes = std::int64_t{64} << 20, kRowBytes = 512;
 constexpr int kWarps = 8, kSmemKib = 228, kSmemReservedKib = 1, kRows = 60;  // of a warp: 960 bytes a thread
-constexpr int kHit = 250, kMiss = 340, kWritten = 900;                       // cycles: a hit at most, a miss at least, a store
-constexpr unsigned kPrefixRows = 43;                                         // one more than 28 KiB of L1 hold
+constexpr int kHit = 250, kMiss = 340, kWritten = 900;  // cycles: a hit at most, a miss at least, a store
+constexpr unsigned kPrefixRows = 43;                    // one more than 28 KiB of L1 hold
 constexpr int kPrefix = 2200, kAccesses = 1600;
 constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros, and words what is stored: zeros
 constexpr std::uint32_t kLastUse = 2048;

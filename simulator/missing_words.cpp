@@ -8,6 +8,7 @@
 #include "copy_time.h"
 #include "l1_turn.h"
 #include "spill_uses.h"
+#include "walk_options.h"
 
 namespace attest {
 namespace {
@@ -94,7 +95,7 @@ std::vector<SpillUse> spill_uses_of(const SimulationReport& r, const KernelPlan&
   const auto stores = std::ranges::count(trace.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
   if (stores > 0 && stores == spilling.spill_words_per_key_tile) return traced_spill_uses(trace, missing.of_access);
   const int words = spilling.spill_words_per_key_tile, of_cta = spilling.spill_words_per_cta;
-  const LocalFrame places = frame.value_or(LocalFrame{words + of_cta, words});
+  const LocalFrame places = frame_of(frame, spilling);
   return untraced_spill_uses(words, places.of_tile,
                              std::min<double>(std::min(of_cta, places.words), missing.parked_loads), missing.part);
 }

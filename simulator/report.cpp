@@ -20,6 +20,7 @@
 #include "kernel_code.h"
 #include "missing_words.h"
 #include "refusals.h"
+#include "walk_options.h"
 #include "xu_instructions.h"
 
 namespace attest {
@@ -95,8 +96,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const int ctas = static_cast<int>(
       std::clamp<std::int64_t>((2 * ctas_of(runs) + device.num_sms) / (2 * device.num_sms), 1, r.ctas_per_sm));
   options.frame = compiled_frame(spilling, plan_name, c, device);
-  const int frame_words =
-      options.frame ? options.frame->words : spilling.spill_words_per_key_tile + spilling.spill_words_per_cta;
+  const int frame_words = frame_of(options.frame, spilling).words;
   const FramePlaces places{MemoryMap(device, options.through_ncu, std::int64_t{4} * frame_words), frame_words};
   // where n CTAs share an SM and walk different heads, at [n - 1], and where those of the grid walk one
   std::vector<MissingWords> by_sharing(static_cast<std::size_t>(r.ctas_per_sm));

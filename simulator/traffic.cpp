@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "spill_uses.h"
+#include "walk_options.h"
 
 namespace attest {
 
@@ -75,8 +76,7 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       p_(grid.p),
       plan_(grid.plan),
       device_(device),
-      frame_(options.frame.value_or(
-          LocalFrame{plan_.spill_words_per_key_tile + plan_.spill_words_per_cta, plan_.spill_words_per_key_tile})),
+      frame_(frame_of(options.frame, plan_)),
       spill_uses_(uses_or_stores(options, plan_, frame_)),
       spill_parts_(parts_of(spill_uses_)),
       memory_(device, options.through_ncu, 4 * local_words()),

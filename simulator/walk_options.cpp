@@ -8,13 +8,18 @@
 
 namespace attest {
 
+LocalFrame frame_of(const std::optional<LocalFrame>& known, const KernelPlan& plan) {
+  return known.value_or(
+      LocalFrame{plan.spill_words_per_key_tile + plan.spill_words_per_cta, plan.spill_words_per_key_tile});
+}
+
 void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, const DeviceSpec& device) {
   for (const std::vector<std::vector<double>>& of_sharing : options.paces)
     for (const std::vector<double>& of_sms : of_sharing)
       if (static_cast<std::int64_t>(of_sms.size()) != device.num_sms)
         throw InvalidInput("paces", std::to_string(of_sms.size()),
                            fmt::format("must be none, or num_sms = {} of them", device.num_sms));
-  const int words = options.frame ? options.frame->words : plan.spill_words_per_key_tile + plan.spill_words_per_cta;
+  const int words = frame_of(options.frame, plan).words;
   if (options.frame && options.frame->of_tile < 1 && plan.spill_words_per_key_tile > 0)
     throw InvalidInput("frame.of_tile", std::to_string(options.frame->of_tile),
                        "must be at least 1 where a tile stores");

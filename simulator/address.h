@@ -15,6 +15,7 @@
 #include "attest/simulator/device.h"
 #include "attest/simulator/l2_cache.h"
 #include "l2_hash.h"
+#include "set_choice.h"
 
 namespace attest {
 
@@ -52,7 +53,7 @@ inline TensorAddress make_address(const Layout& layout, int element_bytes, std::
 }
 
 /// Maps lines to sets and homes, and keeps one set in `sampling`. The policy of the sets that are kept is exact, but
-/// that one set of a directory stands for others (keep_of_hash).
+/// that one set of a directory stands for others (SetChoice).
 ///
 /// Where the GPU's own hash is known (L2Hash) lines fall as it has them, by their place in memory (memory_map.h). Other
 /// GPUs have one that conflicts about as often as an H200's.
@@ -75,34 +76,27 @@ class LineSampler {
   static constexpr int line_bytes = 128, sector_bytes = 32;
   static constexpr std::int64_t region_lines = 64;
 
-  /// Of a known hash `turn` says which of the sets are followed.
-  LineSampler(const DeviceSpec& device, int sampling, std::uint32_t turn = 0)
-      : partitions_(static_cast<int>(device.l2_partitions)),
-        hash_(L2Hash::known(device) ? std::optional<L2Hash>(device) : std::nullopt),
-        slices_(hash_ ? hash_->slices() : static_cast<std::uint32_t>(device.l2_slices_per_partition)),
-        indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
-        blocks_(std::min(64U, indices_ & (~indices_ + 1))),
-        block_bits_(static_cast<std::uint32_t>(std::countr_zero(blocks_))),
-        period_(slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines))),
-        sampled_(std::size_t{indices_} * slices_, -1) {
-    if (hash_)
-      keep_of_hash(sampling, turn);
-    else
-      keep(sampling);
-    share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
-  }
-
+  LineSampler(const DeviceSpec& device, int sampling)
+      : LineSampler(device, sampling,
+                    L2Hash::known(device) ? std::optional(SetChoice(L2Hash(device), sampling)) : std::nullopt) {}
+  /// Of a known hash the sets of that choice.
+  LineSampler(const DeviceSpec& device, const SetChoice& choice) : LineSampler(device, 0, choice) {}
   /// Of a partition, into which lines fall.
   static int all_sets(const DeviceSpec& device) {
     if (L2Hash::known(device)) return static_cast<int>(L2Hash::slices(device) * L2Hash::sets_a_slice);
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
-  /// Of all sets of a known hash of both partitions, the one into which the line at that address falls.
+  /// Of all sets of a known hash of both partitions, the one into which the line at that address falls; of an SM's copy
+  /// on `side`, that being its home's or the other one.
   std::size_t whole_set(std::int64_t address) const {
     const L2Hash::Place place = placed(address / line_bytes);
     return (std::size_t{place.home} * slices_ + place.slice) * indices_ + place.index;
   }
-  bool follows(std::size_t whole_set) const { return sampled_[whole_set % sampled_.size()] >= 0; }
+  std::size_t whole_set(std::int64_t address, int side) const {
+    const L2Hash::Place place = placed(address / line_bytes);
+    const std::uint32_t other = place.slice < hash_->paired_slices() && side != place.home ? 1 : 0;
+    return (static_cast<std::size_t>(side) * slices_ + (place.slice ^ other)) * indices_ + place.index;
+  }
   int sets() const { return sets_; }                      // that are followed
   double share() const { return share_; }                 // of all sets
   int directory_sets() const { return directory_sets_; }  // of a partition's directory, that follow what these have
@@ -144,6 +138,22 @@ class LineSampler {
  private:
   static constexpr std::uint32_t block_regions = 8;
 
+  LineSampler(const DeviceSpec& device, int sampling, const std::optional<SetChoice>& choice)
+      : partitions_(static_cast<int>(device.l2_partitions)),
+        hash_(L2Hash::known(device) ? std::optional<L2Hash>(device) : std::nullopt),
+        slices_(hash_ ? hash_->slices() : static_cast<std::uint32_t>(device.l2_slices_per_partition)),
+        indices_(static_cast<std::uint32_t>(all_sets(device)) / slices_),
+        blocks_(std::min(64U, indices_ & (~indices_ + 1))),
+        block_bits_(static_cast<std::uint32_t>(std::countr_zero(blocks_))),
+        period_(slices_ / std::gcd(slices_, static_cast<std::uint32_t>(region_lines))),
+        sampled_(std::size_t{indices_} * slices_, -1) {
+    if (hash_)
+      keep(*choice);
+    else
+      keep(sampling);
+    share_ = static_cast<double>(sets_) / static_cast<double>(sampled_.size());
+  }
+
   void keep(int sampling) {
     places_ = places(slices_);
     for (std::size_t block = 0; block < blocks_; ++block)
@@ -158,34 +168,11 @@ class LineSampler {
       }
   }
 
-  /// Of each of some slices the sets of all groups whose number has in so many of its four lowest bits one value, so
-  /// that a segment has as many lines in them whatever its group. The four sets of a directory's entry stay together,
-  /// and so do slices that keep each other's copies. Of a directory those sets are followed that differ in the other
-  /// bits: of each segment they get what sets of a directory get, one entry or none.
-  void keep_of_hash(int sampling, std::uint32_t turn) {
+  void keep(const SetChoice& choice) {
     constexpr unsigned bits = L2Hash::directory_set_bits;
-    const unsigned fixed = std::min(bits, static_cast<unsigned>(std::bit_width(static_cast<unsigned>(sampling)) - 1));
-    free_bits_ = bits - fixed;
-    const std::uint32_t paired = hash_->paired_slices(),
-                        wanted = std::max(1U, ((slices_ << fixed) + static_cast<unsigned>(sampling) / 2) /
-                                                  static_cast<unsigned>(sampling));
-    struct Kept {
-      std::uint32_t slice, slices, value;
-    };
-    std::vector<Kept> kept;
-    // Lines that follow each other have one value of those bits and go to slices that do: these have different ones,
-    // in the order, of 128 that were tried, in which a key tile's lines are followed most evenly.
-    for (std::uint32_t slice = 0; slice < slices_; slice += kept.back().slices) {
-      const auto number = static_cast<std::uint32_t>(kept.size());
-      kept.push_back({slice, slice < paired ? 2U : 1U, (3 * number + 2 * (number >> 2) + turn) & ((1U << fixed) - 1)});
-    }
-    std::ranges::sort(kept, {}, [](const Kept& k) { return mix(k.slice); });
-    std::size_t enough = 0;
-    for (std::uint32_t slices = 0; slices < wanted && enough < kept.size(); ++enough) slices += kept[enough].slices;
-    kept.resize(enough);
-    std::ranges::sort(kept, {}, &Kept::slice);  // pairs first: their sets' numbers are multiples of eight
+    free_bits_ = choice.free_bits();
     directory_of_slice_.assign(slices_, 0);
-    for (const auto& [first, n, value] : kept) {
+    for (const auto& [first, n, value] : choice.slices()) {
       for (std::uint32_t upper = 0; upper < indices_; upper += L2Hash::sets_a_group)
         for (std::uint32_t low = 0; low < 1U << free_bits_; ++low)
           for (std::uint32_t slice = first; slice < first + n; ++slice)

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "set_choice.h"
 #include "spill_uses.h"
 #include "walk_options.h"
 
@@ -30,41 +30,29 @@ std::vector<std::vector<SpillUse>> uses_or_stores(const TileWalkOptions& options
   return {untraced_spill_uses(plan.spill_words_per_key_tile, frame.of_tile, 0, 0)};
 }
 
-/// Of the choices of sets that a sampler has, the one whose sets have most nearly as many of the frames' lines as all,
-/// and as many beyond those that may stay dirty: what is written back goes with these.
-std::uint32_t turn_of_sets(const DeviceSpec& device, int sampling, const MemoryMap& memory, std::int64_t warps,
-                           std::int64_t words, std::int64_t frame) {
-  if (words == 0 || sampling == 1 || !L2Hash::known(device)) return 0;
+/// Follows of sets with many lines of the frames, and with many of these and of SMs' copies of them, as large a part as
+/// of others, where so many have more than may stay dirty that it is worth more than that a key tile's lines are
+/// followed evenly: what is written back, and what goes for it, goes with these.
+LineSampler sampler_of(const DeviceSpec& device, int sampling, const MemoryMap& memory, const Schedule& schedule,
+                       std::int64_t warps, std::int64_t words, std::int64_t frame, int cluster) {
+  if (words == 0 || sampling == 1 || !L2Hash::known(device)) return {device, sampling};
   const LineSampler all(device, 1);
-  std::vector<int> lines(static_cast<std::size_t>(device.l2_partitions * all.sets()));
-  for (std::int64_t sm = 0; sm < device.num_sms; ++sm)
-    for (std::int64_t warp = 0; warp < warps; ++warp)
-      for (std::int64_t word = 0; word < words; ++word) ++lines[all.whole_set(memory.word(sm, warp, word, frame))];
-  struct Mean {
-    double lines = 0, beyond = 0;
-  };
-  const auto mean_of = [&](const LineSampler& sampler) {
-    Mean mean;
-    for (std::size_t set = 0; set < lines.size(); ++set) {
-      if (!sampler.follows(set)) continue;
-      mean.lines += lines[set];
-      mean.beyond += std::max(0, lines[set] - static_cast<int>(device.l2_dirty_ways));
-    }
-    const double sets = static_cast<double>(device.l2_partitions) * sampler.sets();
-    return Mean{mean.lines / sets, mean.beyond / sets};
-  };
-  const Mean whole = mean_of(all);
-  constexpr double few = 0.01;  // of all lines: what others do is worth more than which of these are followed
-  if (whole.beyond < few * whole.lines) return 0;
-  std::uint32_t best = 0;
-  double least = std::numeric_limits<double>::infinity();
-  constexpr std::uint32_t turns = 1U << L2Hash::directory_set_bits;
-  for (std::uint32_t turn = 0; turn < std::min(turns, static_cast<std::uint32_t>(sampling)); ++turn) {
-    const Mean mean = mean_of(LineSampler(device, sampling, turn));
-    const double off = std::abs(mean.lines / whole.lines - 1) + std::abs(mean.beyond / whole.beyond - 1);
-    if (off < least) best = turn, least = off;
-  }
-  return best;
+  std::vector<int> lines(static_cast<std::size_t>(device.l2_partitions * all.sets())), with_copies = lines;
+  std::int64_t all_lines = 0, beyond = 0;
+  for (int slot = 0; slot < schedule.slots_a_round(); ++slot)
+    for (int of_cluster = 0; of_cluster < cluster; ++of_cluster)
+      for (std::int64_t warp = 0; warp < warps; ++warp)
+        for (std::int64_t word = 0; word < words; ++word) {
+          const std::int64_t sm = schedule.number_on_device(schedule.sm(slot)) + of_cluster;
+          const std::int64_t at = memory.word(sm, warp, word, frame);
+          const std::size_t home = all.whole_set(at), near = all.whole_set(at, schedule.side(slot));
+          ++all_lines, beyond += lines[home] >= static_cast<int>(device.l2_dirty_ways) ? 1 : 0;
+          ++lines[home], ++with_copies[home];
+          if (near != home) ++with_copies[near];
+        }
+  SetChoice choice(L2Hash(device), sampling);
+  if (beyond > all_lines / 100) choice.match({lines, with_copies});
+  return {device, choice};
 }
 
 }  // namespace
@@ -80,10 +68,9 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       spill_uses_(uses_or_stores(options, plan_, frame_)),
       spill_parts_(parts_of(spill_uses_)),
       memory_(device, options.through_ncu, 4 * local_words()),
-      sampler_(device, sampling,
-               turn_of_sets(device, sampling, memory_,
-                            schedule.slots() / schedule.slots_a_round() * std::int64_t{plan_.num_warps}, frame_.of_tile,
-                            local_words())),
+      sampler_(sampler_of(device, sampling, memory_, schedule,
+                          schedule.slots() / schedule.slots_a_round() * std::int64_t{plan_.num_warps}, frame_.of_tile,
+                          local_words(), plan_.cluster)),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
       coalescer_(device.gpcs()),

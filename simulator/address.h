@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -86,13 +85,13 @@ class LineSampler {
     if (L2Hash::known(device)) return static_cast<int>(L2Hash::slices(device) * L2Hash::sets_a_slice);
     return static_cast<int>(device.l2_bytes / (device.l2_partitions * device.l2_ways * line_bytes));
   }
-  /// Of all sets of a known hash of both partitions, the one into which the line at that address falls; of an SM's copy
-  /// on `side`, that being its home's or the other one.
+  /// Of all sets of both partitions, of a known hash, the one into which the line at that address falls.
   std::size_t whole_set(std::int64_t address) const {
     const L2Hash::Place place = placed(address / line_bytes);
     return (std::size_t{place.home} * slices_ + place.slice) * indices_ + place.index;
   }
-  std::size_t whole_set(std::int64_t address, int side) const {
+  /// And the one of that side into which it falls there: the same at home, where a copy would be on the other.
+  std::size_t whole_set_of_copy(std::int64_t address, int side) const {
     const L2Hash::Place place = placed(address / line_bytes);
     const std::uint32_t other = place.slice < hash_->paired_slices() && side != place.home ? 1 : 0;
     return (static_cast<std::size_t>(side) * slices_ + (place.slice ^ other)) * indices_ + place.index;

@@ -30,13 +30,13 @@ SetChoice::SetChoice(const L2Hash& hash, int sampling) : all_slices_(hash.slices
   const unsigned fixed = std::min(bits, static_cast<unsigned>(std::bit_width(one_in)) - 1);
   free_bits_ = bits - fixed;
   const std::uint32_t wanted = std::max(1U, ((all_slices_ << fixed) + one_in / 2) / one_in);
-  for (std::uint32_t slice = 0; slice < all_slices_; slice += slices_.back().number) {
+  for (std::uint32_t slice = 0; slice < all_slices_; slice += slices_.back().count) {
     const auto at = static_cast<std::uint32_t>(slices_.size());
     slices_.push_back({slice, slice < hash.paired_slices() ? 2U : 1U, (3 * at + 2 * (at >> 2)) % values()});
   }
   std::ranges::sort(slices_, {}, [](const Slices& s) { return mix(s.first); });
   std::size_t enough = 0;
-  for (std::uint32_t slices = 0; slices < wanted && enough < slices_.size(); ++enough) slices += slices_[enough].number;
+  for (std::uint32_t slices = 0; slices < wanted && enough < slices_.size(); ++enough) slices += slices_[enough].count;
   slices_.resize(enough);
   std::ranges::sort(slices_, {}, &Slices::first);  // pairs first: their sets' numbers are multiples of eight
 }
@@ -61,10 +61,10 @@ void SetChoice::match(const std::vector<std::vector<int>>& counts) {
   std::size_t followed_slices = 0;
   Tail followed(most);
   const auto add = [&](const Slices& s, double sign) {
-    for (std::uint32_t slice = s.first; slice < s.first + s.number; ++slice)
+    for (std::uint32_t slice = s.first; slice < s.first + s.count; ++slice)
       for (std::size_t n = 0; n < most; ++n) followed[n] += sign * of[std::size_t{slice} * values() + s.value][n];
   };
-  for (const Slices& s : slices_) add(s, 1), followed_slices += s.number;
+  for (const Slices& s : slices_) add(s, 1), followed_slices += s.count;
   const double share = static_cast<double>(followed_slices) / (static_cast<double>(all_slices_) * values());
   double least = distance(all, followed, share);
   for (bool better = true; better;) {

@@ -15,7 +15,7 @@ class SetChoice {
  public:
   /// Of slices that keep each other's copies, or of one alone.
   struct Slices {
-    std::uint32_t first, number, value;
+    std::uint32_t first, count, value;
   };
 
   /// About one set in `sampling`. Lines that follow each other have one value of those bits and go to slices that do:

@@ -30,31 +30,6 @@ std::vector<std::vector<SpillUse>> uses_or_stores(const TileWalkOptions& options
   return {untraced_spill_uses(plan.spill_words_per_key_tile, frame.of_tile, 0, 0)};
 }
 
-/// Follows of sets with many lines of the frames, and with many of these and of SMs' copies of them, as large a part as
-/// of others, where so many have more than may stay dirty that it is worth more than that a key tile's lines are
-/// followed evenly: what is written back, and what goes for it, goes with these.
-LineSampler sampler_of(const DeviceSpec& device, int sampling, const MemoryMap& memory, const Schedule& schedule,
-                       std::int64_t warps, std::int64_t words, std::int64_t frame, int cluster) {
-  if (words == 0 || sampling == 1 || !L2Hash::known(device)) return {device, sampling};
-  const LineSampler all(device, 1);
-  std::vector<int> lines(static_cast<std::size_t>(device.l2_partitions * all.sets())), with_copies = lines;
-  std::int64_t all_lines = 0, beyond = 0;
-  for (int slot = 0; slot < schedule.slots_a_round(); ++slot)
-    for (int of_cluster = 0; of_cluster < cluster; ++of_cluster)
-      for (std::int64_t warp = 0; warp < warps; ++warp)
-        for (std::int64_t word = 0; word < words; ++word) {
-          const std::int64_t sm = schedule.number_on_device(schedule.sm(slot)) + of_cluster;
-          const std::int64_t at = memory.word(sm, warp, word, frame);
-          const std::size_t home = all.whole_set(at), near = all.whole_set(at, schedule.side(slot));
-          ++all_lines, beyond += lines[home] >= static_cast<int>(device.l2_dirty_ways) ? 1 : 0;
-          ++lines[home], ++with_copies[home];
-          if (near != home) ++with_copies[near];
-        }
-  SetChoice choice(L2Hash(device), sampling);
-  if (beyond > all_lines / 100) choice.match({lines, with_copies});
-  return {device, choice};
-}
-
 }  // namespace
 
 Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& device, int sampling,
@@ -68,9 +43,7 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       spill_uses_(uses_or_stores(options, plan_, frame_)),
       spill_parts_(parts_of(spill_uses_)),
       memory_(device, options.through_ncu, 4 * local_words()),
-      sampler_(sampler_of(device, sampling, memory_, schedule,
-                          schedule.slots() / schedule.slots_a_round() * std::int64_t{plan_.num_warps}, frame_.of_tile,
-                          local_words(), plan_.cluster)),
+      sampler_(sampler_of_frames(sampling)),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
              static_cast<int>(device.l2_dirty_ways), sampler_.directory_sets()),
       coalescer_(device.gpcs()),
@@ -78,6 +51,31 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       asked_q_(asked_part(plan_, Operand::q, grid.q, grid.nheads)),
       asked_k_(asked_part(plan_, Operand::k, grid.k, grid.p.nheads_k)),
       asked_v_(asked_part(plan_, Operand::v, grid.v, grid.p.nheads_k)) {}
+
+LineSampler Traffic::sampler_of_frames(int sampling) const {
+  if (frame_.of_tile == 0 || sampling == 1 || !L2Hash::known(device_)) return {device_, sampling};
+  const LineSampler all(device_, 1);
+  std::vector<int> lines(static_cast<std::size_t>(device_.l2_partitions * all.sets())), with_copies = lines;
+  std::int64_t of_all = 0, beyond = 0;
+  for (int slot = 0; slot < schedule_.slots(); ++slot)
+    for (std::int64_t warp = 0; warp < warps_of_slot(); ++warp)
+      for (std::int64_t word = 0; word < frame_.of_tile; ++word) {
+        const std::int64_t at = address_of(schedule_.sm(slot), slot / schedule_.slots_a_round(), warp, word);
+        const std::size_t home = all.whole_set(at), near = all.whole_set_of_copy(at, schedule_.side(slot));
+        ++of_all, beyond += lines[home] >= static_cast<int>(device_.l2_dirty_ways) ? 1 : 0;
+        ++lines[home], ++with_copies[home];
+        if (near != home) ++with_copies[near];
+      }
+  SetChoice choice(L2Hash(device_), sampling);
+  if (beyond > of_all / 100) choice.match({lines, with_copies});
+  return {device_, choice};
+}
+
+std::int64_t Traffic::address_of(int sm, int of_sm, std::int64_t warp, std::int64_t word) const {
+  const std::int64_t of_cta = plan_.num_warps;
+  return memory_.word(schedule_.number_on_device(sm) + warp / of_cta, of_sm * of_cta + warp % of_cta, word,
+                      local_words());
+}
 
 std::int64_t Traffic::warps_of_slot() const { return std::int64_t{plan_.cluster} * plan_.num_warps; }
 
@@ -92,9 +90,7 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
   const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
   const std::int64_t producer = std::int64_t{plan_.cluster} * plan_.producer_spill_sectors;
   const auto give = [&](std::vector<CachedLine>& to, std::int64_t at, std::uint8_t sectors = 15) {
-    const std::int64_t warp = at % warps, of_cta = plan_.num_warps;
-    const std::int64_t sm = schedule_.number_on_device(slot.sm) + warp / of_cta, place = of_sm * of_cta + warp % of_cta;
-    const std::int64_t word = memory_.word(sm, place, at / warps, local_words());
+    const std::int64_t word = address_of(slot.sm, of_sm, at % warps, at / warps);
     sampler_.for_lines(word, word + LineSampler::line_bytes, [&](CachedLine line) {
       line.tag ^= of_frames;  // tensors that begin elsewhere, and larger frames, may have addresses of the other's
       line.sectors = sectors;

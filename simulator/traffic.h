@@ -149,7 +149,14 @@ class Traffic {
   double share_of_sets() const { return sampler_.share(); }
 
  private:
+  /// Follows of sets with many lines of the frames, and with many of these and of the copies that SMs of the other side
+  /// have, as large a part as of others, where so many have more than may stay dirty that it is worth more than that a
+  /// key tile's lines are followed evenly: what is written back, and what goes for it, goes with these. Of all slots,
+  /// though a call may fill fewer.
+  LineSampler sampler_of_frames(int sampling) const;
   std::int64_t warps_of_slot() const;
+  /// Where a word of a slot's warp lies, of the slot that is the `of_sm`th of that SM.
+  std::int64_t address_of(int sm, int of_sm, std::int64_t warp, std::int64_t word) const;
   std::int64_t local_words() const;  // of a slot's warps each: frames, and a part of what its threads keep besides
   template <class F>
   void for_rows(const TensorAddress& a, std::int64_t batch, std::int64_t head, std::int64_t row0, std::int64_t rows,

@@ -80,6 +80,7 @@ class LineSampler {
                     L2Hash::known(device) ? std::optional(SetChoice(L2Hash(device), sampling)) : std::nullopt) {}
   /// Of a known hash the sets of that choice.
   LineSampler(const DeviceSpec& device, const SetChoice& choice) : LineSampler(device, 0, choice) {}
+
   /// Of a partition, into which lines fall.
   static int all_sets(const DeviceSpec& device) {
     if (L2Hash::known(device)) return static_cast<int>(L2Hash::slices(device) * L2Hash::sets_a_slice);
@@ -93,8 +94,8 @@ class LineSampler {
   /// And the one of that side into which it falls there: the same at home, where a copy would be on the other.
   std::size_t whole_set_of_copy(std::int64_t address, int side) const {
     const L2Hash::Place place = placed(address / line_bytes);
-    const std::uint32_t other = place.slice < hash_->paired_slices() && side != place.home ? 1 : 0;
-    return (static_cast<std::size_t>(side) * slices_ + (place.slice ^ other)) * indices_ + place.index;
+    const std::uint32_t slice = side == place.home ? place.slice : hash_->slice_of_copy(place.slice);
+    return (static_cast<std::size_t>(side) * slices_ + slice) * indices_ + place.index;
   }
   int sets() const { return sets_; }                      // that are followed
   double share() const { return share_; }                 // of all sets

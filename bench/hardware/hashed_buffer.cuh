@@ -31,9 +31,7 @@ class HashedBuffer {
     return hash_.place(block_, static_cast<std::uint32_t>(at % L2Hash::block_lines));
   }
   /// The slice in which the other partition keeps its copy.
-  std::uint32_t copy_slice(const L2Hash::Place& p) const {
-    return p.slice ^ (p.slice < hash_.paired_slices() ? 1u : 0u);
-  }
+  std::uint32_t copy_slice(const L2Hash::Place& p) const { return hash_.slice_of_copy(p.slice); }
 
   /// Looks for the place, a multiple of 2 MiB below `most`, from which on some of these lines, of all of the buffer or
   /// of one home, go with those that share their sets then, and stay with as many of their slice that do not.

@@ -228,7 +228,7 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
                {1.0, 1.14});
 }
 // The shares are another H200's.
-TEST(SmPaces, ForcedSpillIsReadWaveByWaveLessThanOnAnH200) {
+TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH200) {
   constexpr Range near{1.0, 1.16};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
                {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.98, 1.07});

@@ -1,39 +1,53 @@
-// When CTAs use their local memory within the key tiles of an event.
+// When CTAs use the words of their local memory.
 #pragma once
-#include <functional>
-#include <queue>
-#include <tuple>
+#include <algorithm>
+#include <cstddef>
 #include <vector>
+
+#include "event_queue.h"
 
 namespace attest {
 
-/// Of each slot, the uses after the first of the event that it is in, evenly spread over it.
+/// Of each slot, the uses of the event that it is in: an event ends when all of its uses have come.
 class SpillsToCome {
  public:
-  /// `uses` of an event of slot `slot` that begins `now` and takes `cycles`; the first is the caller's.
-  void add(int slot, double now, double cycles, int uses) {
-    const double each = cycles / uses;
-    if (uses > 1) uses_.push({now + each, each, slot, 1, uses});
+  struct Use {
+    double at;
+    std::size_t number;  // the caller's
+  };
+
+  explicit SpillsToCome(std::size_t slots) : next_(slots), of_slots_(slots) {}
+
+  /// All of a slot's that come before are over. In any order.
+  void set(int slot, std::vector<Use> uses) {
+    if (uses.empty()) return;
+    std::ranges::stable_sort(uses, {}, &Use::at);
+    next_.set(slot, uses.front().at);
+    of_slots_[static_cast<std::size_t>(slot)] = {std::move(uses), 0};
   }
-  /// Calls spill(slot, number of the use) of those that are due by `now`, in the order of their times.
+  /// Calls spill(slot, number of the use) of those that are due by `now`, in the order of their times, and of equal
+  /// times of their slots.
   template <class Spill>
   void until(double now, Spill&& spill) {
-    while (!uses_.empty() && uses_.top().at <= now) {
-      Use next = uses_.top();
-      uses_.pop();
-      spill(next.slot, next.number);
-      next.at += next.each;
-      if (++next.number < next.uses) uses_.push(next);
+    while (!next_.empty()) {
+      const int slot = next_.next();
+      if (next_.time(slot) > now) return;
+      auto& [uses, done] = of_slots_[static_cast<std::size_t>(slot)];
+      spill(slot, uses[done].number);
+      if (++done < uses.size())
+        next_.set(slot, uses[done].at);
+      else
+        next_.remove(slot);
     }
   }
 
  private:
-  struct Use {
-    double at, each;  // when, and cycles to the next
-    int slot, number, uses;
-    bool operator>(const Use& other) const { return std::tie(at, slot) > std::tie(other.at, other.slot); }
+  struct OfSlot {
+    std::vector<Use> uses;
+    std::size_t done = 0;
   };
-  std::priority_queue<Use, std::vector<Use>, std::greater<>> uses_;
+  EventQueue next_;
+  std::vector<OfSlot> of_slots_;
 };
 
 }  // namespace attest

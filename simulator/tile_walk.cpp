@@ -9,6 +9,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
+#include "l1_cache.h"
 #include "noise.h"
 #include "residents.h"
 #include "spills_to_come.h"
@@ -30,6 +31,7 @@ class Walk {
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
         traffic_(grid_, schedule_, device, resolution_.sampling, options),
+        spills_(static_cast<std::size_t>(schedule_.slots())),
         residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster) {}
 
   TileWalk run() {
@@ -60,6 +62,7 @@ class Walk {
   double left_out(const Slot& slot, double now) const;
   void record(const TimelineEvent& event);
   void spill_until(double now);
+  void spill(int index, double now, double cycles, int tiles, int sharing);
 
   const Grid grid_;
   const Schedule schedule_;
@@ -74,6 +77,7 @@ class Walk {
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
+  Noise warp_paces_;
   Residents residents_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
@@ -151,8 +155,8 @@ void Walk::forget() {
   traffic_.call_again();
   slots_.clear();
   timeline_.clear();
-  spills_ = {};
-  noise_ = {};
+  spills_ = SpillsToCome(static_cast<std::size_t>(schedule_.slots()));
+  noise_ = warp_paces_ = {};
   next_task_ = begun_ = 0;
   busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   began_together_ = {};
@@ -174,10 +178,30 @@ double Walk::left_out(const Slot& slot, double now) const {
 }
 
 void Walk::spill_until(double now) {
-  spills_.until(now, [&](int slot, int number) {
-    const Slot& of = slots_[static_cast<std::size_t>(slot)];
-    traffic_.spill(of, residents_.on(of.sm), number % traffic_.spill_parts());
+  spills_.until(now, [&](int index, std::size_t use) {
+    const Slot& slot = slots_[static_cast<std::size_t>(index)];
+    traffic_.spill(slot, Traffic::spilled(slot, slot.spills_as)[use]);
   });
+}
+
+/// What an event of so many key tiles does with its local memory. Each warp goes through a key tile at its own pace.
+void Walk::spill(int index, double now, double cycles, int tiles, int sharing) {
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  slot.spills_as = sharing;
+  const std::vector<SpilledLine>& lines = Traffic::spilled(slot, sharing);
+  if (lines.empty()) return;
+  std::vector<SpillsToCome::Use> uses;
+  uses.reserve(lines.size() * static_cast<std::size_t>(tiles));
+  std::vector<double> paces(static_cast<std::size_t>(traffic_.warps_of_slot()));
+  const double each = cycles / tiles;
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (double& pace : paces) pace = 1 + warp_pace_deviation * warp_paces_();
+    for (std::size_t use = 0; use < lines.size(); ++use) {
+      constexpr double end = 1 - 1e-6;  // where the next key tile's barrier is
+      uses.push_back({now + (tile + std::min(lines[use].at * paces[lines[use].warp], end)) * each, use});
+    }
+  }
+  spills_.set(index, std::move(uses));
 }
 
 void Walk::record(const TimelineEvent& event) {
@@ -219,7 +243,7 @@ void Walk::simulate() {
     int tile = 0;
     const int sharing = residents_.on(slot.sm);
     bool leaves = false;
-    int spilling = 0;          // times that its key tiles use their local memory
+    int key_tiles = 0;
     double read = 0;           // by DRAM, from now
     double varies = 0;         // once its loads are there
     double* loaded = nullptr;  // the last tile, where CTAs wait for its loads
@@ -243,7 +267,7 @@ void Walk::simulate() {
         from_dram += of_tile;
         tiles_from_dram += of_tile > 0 ? 1 : 0;
       }
-      spilling = tiles * traffic_.spill_parts();
+      key_tiles = tiles;
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
       const std::vector<double>& of_sharing =
@@ -291,10 +315,7 @@ void Walk::simulate() {
       if (leads) *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    if (spilling > 0) {
-      traffic_.spill(slot, sharing, 0);
-      spills_.add(index, now, cycles, spilling);
-    }
+    if (key_tiles > 0) spill(index, now, cycles, key_tiles, sharing);
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -12,17 +12,7 @@ namespace attest {
 
 namespace {
 
-constexpr int parts_a_tile = 8;
 constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
-
-int part_of(const SpillUse& use) { return static_cast<int>(use.at * parts_a_tile); }
-
-int parts_of(const std::vector<std::vector<SpillUse>>& by_sharing) {
-  int parts = 0;
-  for (const std::vector<SpillUse>& uses : by_sharing)
-    if (!uses.empty()) parts = std::max(parts, part_of(uses.back()) == 0 ? 1 : parts_a_tile);
-  return parts;
-}
 
 std::vector<std::vector<SpillUse>> uses_or_stores(const TileWalkOptions& options, const KernelPlan& plan,
                                                   const LocalFrame& frame) {
@@ -41,7 +31,6 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
       device_(device),
       frame_(frame_of(options.frame, plan_)),
       spill_uses_(uses_or_stores(options, plan_, frame_)),
-      spill_parts_(parts_of(spill_uses_)),
       memory_(device, options.through_ncu, 4 * local_words()),
       sampler_(sampler_of_frames(sampling)),
       cache_(static_cast<int>(device.l2_partitions), sampler_.sets(), static_cast<int>(device.l2_ways),
@@ -106,7 +95,7 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
         give(lines, use.parked ? frame - 1 - at % frame : at);
         for (const CachedLine& line : lines)
           if ((line.tag ^ of_frames) < use.part * 0x1p32)
-            spill.push_back({line, use.kind, static_cast<std::uint8_t>(part_of(use))});
+            spill.push_back({line, use.kind, static_cast<std::uint8_t>(warp), static_cast<float>(use.at)});
       }
   }
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();
@@ -223,16 +212,12 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   }
 }
 
-void Traffic::spill(const Slot& slot, int sharing, int part) {
+void Traffic::spill(const Slot& slot, const SpilledLine& use) {
   const std::int64_t filled = cache_.filled_sectors(), crossed = cache_.crossed_sectors();
-  const std::vector<SpilledLine>& lines =
-      slot.spill[std::min(slot.spill.size(), static_cast<std::size_t>(sharing)) - 1];
-  for (auto use = std::ranges::lower_bound(lines, part, {}, &SpilledLine::part);
-       use != lines.end() && use->part == part; ++use)
-    if (use->kind == SpillUse::Kind::store)
-      cache_.write(use->line, slot.side);
-    else
-      cache_.read(use->line, slot.side, use->kind == SpillUse::Kind::last_load);
+  if (use.kind == SpillUse::Kind::store)
+    cache_.write(use.line, slot.side);
+  else
+    cache_.read(use.line, slot.side, use.kind == SpillUse::Kind::last_load);
   count_.spill_filled_sectors += cache_.filled_sectors() - filled;
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
 }

@@ -54,11 +54,12 @@ class HeadLines {
   std::vector<std::vector<TileLines>> blocks_;
 };
 
-/// A store or a load of a sampled line of local memory, in one of the parts that a key tile is cut into.
+/// A warp's store or load of a sampled line of local memory, and in what part of a key tile's time it is.
 struct SpilledLine {
   CachedLine line;
   SpillUse::Kind kind;
-  std::uint8_t part;
+  std::uint8_t warp;
+  float at;
 };
 
 /// A CTA at a time, or a cluster of them.
@@ -83,6 +84,7 @@ struct Slot {
   // Its local memory: what a key tile does with it, words of a CTA's life, of one that comes to a key tile without a
   // mask, of a persistent CTA, which are stored but once, and of its producer in each query tile.
   std::vector<std::vector<SpilledLine>> spill;  // where n CTAs share its SM, at [n - 1], and more as the last
+  int spills_as = 1;                            // CTAs that shared it when its event began
   std::vector<CachedLine> in_part, parked, entering, start, producer;  // in_part: those of a CTA's life that are
   bool loaded_in_part = false;                                         // by its first CTA, whole sectors
 };
@@ -124,10 +126,12 @@ class Traffic {
   /// One key tile: K, V and bias. The share of K and V that came from DRAM. `sharing`: CTAs on its SM; `in_l1`: the
   /// share that L1 has.
   double step(Slot& slot, double now, int sharing, double in_l1 = 0);
-  /// A key tile is cut into so many equal parts; what it does with its local memory in one of them is done at the
-  /// part's begin. 0: it has none; 1: all is done at the tile's begin.
-  int spill_parts() const { return spill_parts_; }
-  void spill(const Slot& slot, int sharing, int part);
+  /// What a key tile does with its local memory where so many CTAs share the SM, in the order of a warp's machine code.
+  static const std::vector<SpilledLine>& spilled(const Slot& slot, int sharing) {
+    return slot.spill[std::min(slot.spill.size(), static_cast<std::size_t>(sharing)) - 1];
+  }
+  void spill(const Slot& slot, const SpilledLine& use);
+  std::int64_t warps_of_slot() const;
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them.
   void finish(const Slot& slot);
@@ -154,7 +158,6 @@ class Traffic {
   /// key tile's lines are followed evenly: what is written back, and what goes for it, goes with these. Of all slots,
   /// though a call may fill fewer.
   LineSampler sampler_of_frames(int sampling) const;
-  std::int64_t warps_of_slot() const;
   /// Where a word of a slot's warp lies, of the slot that is the `of_sm`th of that SM.
   std::int64_t address_of(int sm, int of_sm, std::int64_t warp, std::int64_t word) const;
   std::int64_t local_words() const;  // of a slot's warps each: frames, and a part of what its threads keep besides
@@ -234,7 +237,6 @@ class Traffic {
   const DeviceSpec& device_;
   const LocalFrame frame_;
   const std::vector<std::vector<SpillUse>> spill_uses_;
-  const int spill_parts_;
   const MemoryMap memory_;
   const LineSampler sampler_;
   L2Cache cache_;

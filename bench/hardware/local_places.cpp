@@ -4,6 +4,9 @@
 //     local_places [BYTES]         with cudaLimitStackSize set to so many first
 //     local_places sets            frames that are stored once and loaded in each turn, beside a range that fills all
 //                                  sets evenly: sets that have more of the frames' lines than it leaves ways for miss
+//     local_places lags            frames beside heads whose tiles are read once by half of their CTAs, and by the
+//     others
+//                                  so many turns later: what L2 has let go of by then is read again
 //     local_places bursts          frames whose words go one by one, near each other or apart in time, loaded or not
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +15,7 @@
 #include <exception>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "attest/counters/counter_reader.h"
 #include "attest/hardware/device.h"
@@ -26,7 +30,7 @@ using hardware::Store;
 
 constexpr std::int64_t kKiB = 1 << 10, kMiB = 1 << 20;
 constexpr std::int64_t kSpilled = 512 * kMiB, kOthers = 3000 * kMiB, kBytes = 3200 * kMiB;
-constexpr int kTurns = 64, kRuns = 2;
+constexpr int kTurns = 64, kRuns = 2, kHeads = 8;
 
 class Stored : public CountedWork {
  public:
@@ -130,11 +134,33 @@ void measure_bursts() {
           }
 }
 
+void measure_lags() {
+  constexpr int turns = 256;
+  const hardware::DeviceArray<std::uint8_t> buffer(kBytes);
+  CounterReader reader({"dram__bytes_read.sum", "dram__bytes_write.sum"});
+  std::printf("words,behind,turns,shared_mib,lag,read_mb,write_mb\n");
+  for (const int words : {0, 60, 100, 131})
+    for (const int tenths : words == 0 ? std::vector{0} : std::vector{0, 4})
+      for (const int lag : {0, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128}) {
+        const Respill r{.words = words,
+                        .turns = turns,
+                        .behind = tenths * words / 10,
+                        .shared_bytes = turns * kHeads * std::int64_t{32} * kKiB,
+                        .lag = lag,
+                        .in_turn = true};
+        Stored work(r, buffer.data());
+        const auto counted = reader.read(work, false).at(0).values;
+        std::printf("%d,%d,%d,%d,%d,%.3f,%.3f\n", words, r.behind, turns, static_cast<int>(r.shared_bytes / kMiB), lag,
+                    counted.at("dram__bytes_read.sum") / 1e6, counted.at("dram__bytes_write.sum") / 1e6);
+      }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   const char* const stack_limit = argc > 1 ? argv[1] : "";
   if (std::string_view(stack_limit) == "sets") return measure_sets(), 0;
+  if (std::string_view(stack_limit) == "lags") return measure_lags(), 0;
   if (std::string_view(stack_limit) == "bursts") return measure_bursts(), 0;
   if (argc > 1) check(cudaDeviceSetLimit(cudaLimitStackSize, std::strtoul(stack_limit, nullptr, 10)));
   measure(stack_limit);

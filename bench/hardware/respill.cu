@@ -15,6 +15,8 @@ constexpr int kTileBytes = 32 * 1024;
 
 __device__ int read_tile(const Respill& r, const std::uint8_t* buffer, int turn) {
   if (r.shared_bytes == 0) return turn;
+  if (r.lag > 0 && blockIdx.x % 2 != 0) turn -= r.lag;
+  if (turn < 0) return turn;
   const int tiles = static_cast<int>(r.shared_bytes / kHeads / kTileBytes);
   const int head = static_cast<int>(blockIdx.x) % kCtasAtATime * kHeads / kCtasAtATime;
   const int4* tile = reinterpret_cast<const int4*>(buffer + (static_cast<std::int64_t>(head) * tiles + turn % tiles) *

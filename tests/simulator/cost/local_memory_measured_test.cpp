@@ -137,6 +137,53 @@ TEST(L2Measured, FramesAreWrittenBackBesideHeadsAsMeasured) {
   EXPECT_LE(reads_off / all_rows, 0.17);
 }
 
+// `local_places lags`: of a head's tiles, which half of its CTAs read in one turn and the others so many turns later,
+// what L2 has let go of by then is read again, beside frames that are stored in each turn, in step.
+TEST(L2Measured, HeadsLiveBesideFramesAsLongAsMeasured) {
+  constexpr int heads = 8, tile_bytes = 32'768;
+  const DeviceSpec device = load_device("h200");
+  const MemoryMap memory(device);
+  const LineSampler sampler(device, 4);
+  double off = 0, most = 0;
+  int rows = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/head_lags.csv")) {
+    const int words = std::stoi(row.at("words")), turns = std::stoi(row.at("turns")), lag = std::stoi(row.at("lag"));
+    if (row.at("behind") != "0" || (lag != 16 && lag != 32 && lag != 64)) continue;
+    std::vector<std::vector<CachedLine>> tiles(static_cast<std::size_t>(heads * turns));
+    for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
+      const auto at = memory.buffers() + static_cast<std::int64_t>(tile) * tile_bytes;
+      sampler.for_lines(at, at + tile_bytes, [&](const CachedLine& line) { tiles[tile].push_back(line); });
+    }
+    L2Cache cache = l2_of(device, sampler);
+    std::vector<CachedLine> lines = frame_lines(words, sampler, memory);
+    std::vector<std::size_t> order;  // of stores: word by word, CTAs in any order
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (lines[i].sectors != 0) order.push_back(i);
+    std::mt19937 random(1);
+    const auto word = [&](std::size_t i) { return i % static_cast<std::size_t>(words); };
+    for (int turn = 0; turn < turns; ++turn) {
+      for (int cta = 0; cta < frame_ctas; ++cta) {
+        const int tile = turn - (cta % 2 != 0 ? lag : 0);
+        if (tile < 0) continue;
+        for (const CachedLine& line : tiles[static_cast<std::size_t>(cta * heads / frame_ctas * turns + tile)])
+          cache.read(line, side_of(cta));
+      }
+      std::ranges::shuffle(order, random);
+      std::ranges::stable_sort(order, {}, word);
+      for (const std::size_t i : order) cache.write(lines[i], side_of(static_cast<int>(i) / (words * frame_warps)));
+    }
+    const double all = static_cast<double>(heads) * turns * tile_bytes, read = std::stod(row.at("read_mb")) * 1e6 / all,
+                 predicted = static_cast<double>(cache.filled_sectors()) * 32 / sampler.share() / all;
+    std::printf("%3d words, read again %3d turns later: DRAM reads %.3f of the heads, predicted %.3f\n", words, lag,
+                read, predicted);
+    off += std::abs(predicted - read), most = std::max(most, std::abs(predicted - read)), ++rows;
+  }
+  std::printf("%d rows are off by %.4f on average, %.4f at most\n", rows, off / rows, most);
+  EXPECT_EQ(rows, 12);
+  EXPECT_LE(off / rows, 0.012);
+  EXPECT_LE(most, 0.032);
+}
+
 struct Limits {
   double burst, between;  // how far a row's writes may be off, of words that are stored in one burst, or between loads
   double read_back;       // MB of all rows, the model's beside those counted

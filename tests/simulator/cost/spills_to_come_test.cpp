@@ -13,38 +13,42 @@ namespace {
 
 struct Use {
   double at;
-  int slot, number;
+  int slot;
+  std::size_t number;
 };
 
-// Slots' events follow each other; against all uses in the order of their times, and of equal times of their slots.
-TEST(SpillsToCome, ComeEvenlySpreadOverTheirEventsAndInOrder) {
+// Slots' events follow each other; against all uses in the order of their times, and of equal times of their slots and
+// as they were given.
+TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
   constexpr int slots = 7, events = 50;
-  SpillsToCome spills;
+  SpillsToCome spills(slots);
   std::vector<Use> expected, came;
-  std::vector<std::tuple<double, int, double, int>> begins;  // when, slot, cycles, uses
+  std::vector<std::tuple<double, int, std::vector<SpillsToCome::Use>>> begins;  // when, slot, uses
   std::uint64_t random = 3;
   for (int slot = 0; slot < slots; ++slot) {
     double now = 0;
     for (int event = 0; event < events; ++event) {
-      const auto cycles = static_cast<double>(8 + 8 * (mix(++random) % 4));  // so that times are equal, and exact
-      const int uses = 1 << mix(++random) % 4;
-      begins.emplace_back(now, slot, cycles, uses);
-      for (int use = 1; use < uses; ++use) expected.push_back({now + use * cycles / uses, slot, use});
-      now += cycles;
+      std::vector<SpillsToCome::Use> uses(mix(++random) % 9);
+      for (std::size_t use = 0; use < uses.size(); ++use) {
+        uses[use] = {now + static_cast<double>(mix(++random) % 8), use};  // so that times are equal, and in any order
+        expected.push_back({uses[use].at, slot, use});
+      }
+      begins.emplace_back(now, slot, uses);
+      now += 8;
     }
   }
-  std::ranges::sort(begins);
-  std::ranges::sort(expected, {}, [](const Use& u) { return std::tuple(u.at, u.slot); });
+  std::ranges::stable_sort(begins, {}, [](const auto& b) { return std::tuple(std::get<0>(b), std::get<1>(b)); });
+  std::ranges::sort(expected, {}, [](const Use& u) { return std::tuple(u.at, u.slot, u.number); });
   double now = 0;
-  const auto take = [&](int slot, int number) {
+  const auto take = [&](int slot, std::size_t number) {
     const Use& due = expected.at(came.size());
     EXPECT_LE(due.at, now);
     came.push_back({due.at, slot, number});
   };
-  for (const auto& [begin, slot, cycles, uses] : begins) {
-    spills.until(now = begin, take);
+  for (const auto& [begin, slot, uses] : begins) {
+    spills.until(now = begin - 0.5, take);  // no event's begin is a use of the one before
     EXPECT_TRUE(came.size() == expected.size() || expected[came.size()].at > now);  // what is due has come
-    spills.add(slot, begin, cycles, uses);
+    spills.set(slot, uses);
   }
   spills.until(now = 1e9, take);
   ASSERT_EQ(came.size(), expected.size());

@@ -137,8 +137,8 @@ void measure_bursts() {
 void measure_lags() {
   constexpr int turns = 256;
   const hardware::DeviceArray<std::uint8_t> buffer(kBytes);
-  CounterReader reader({"dram__bytes_read.sum", "dram__bytes_write.sum"});
-  std::printf("words,behind,turns,shared_mib,lag,read_mb,write_mb\n");
+  CounterReader reader({"dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sectors_srcunit_tex_op_read.sum"});
+  std::printf("words,behind,turns,shared_mib,lag,read_mb,write_mb,l2_reads\n");
   for (const int words : {0, 60, 100, 131})
     for (const int tenths : words == 0 ? std::vector{0} : std::vector{0, 4})
       for (const int lag : {0, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128}) {
@@ -150,8 +150,9 @@ void measure_lags() {
                         .in_turn = true};
         Stored work(r, buffer.data());
         const auto counted = reader.read(work, false).at(0).values;
-        std::printf("%d,%d,%d,%d,%d,%.3f,%.3f\n", words, r.behind, turns, static_cast<int>(r.shared_bytes / kMiB), lag,
-                    counted.at("dram__bytes_read.sum") / 1e6, counted.at("dram__bytes_write.sum") / 1e6);
+        std::printf("%d,%d,%d,%d,%d,%.3f,%.3f,%.0f\n", words, r.behind, turns, static_cast<int>(r.shared_bytes / kMiB),
+                    lag, counted.at("dram__bytes_read.sum") / 1e6, counted.at("dram__bytes_write.sum") / 1e6,
+                    counted.at("lts__t_sectors_srcunit_tex_op_read.sum"));
       }
 }
 

@@ -8,6 +8,7 @@
 
 #include "address.h"
 #include "noise.h"
+#include "warp_paces.h"
 
 namespace attest {
 namespace {
@@ -158,19 +159,19 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   SpillMisses of;
   of.of_access.resize(trace.accesses.size());
   Noise noise;
+  WarpPaces paces(static_cast<std::size_t>(warps));
   for (int d = 0; d < distances; ++d) {
     std::vector<Event> events;
     for (int cta = 0; cta < ctas; ++cta) {
       double begins = cta * trace.cycles * (2 * d + 1) / (2.0 * distances);
       for (int turn = 0; turn < turns + ctas; ++turn) {  // the last ones beside those that are behind, not counted
-        double slowest = 0;
-        for (int warp = cta * warps; warp < (cta + 1) * warps; ++warp) {
-          const double pace = 1 + warp_pace_deviation * noise();
-          slowest = std::max(slowest, pace);
+        paces.draw(noise);
+        for (int warp = 0; warp < warps; ++warp) {
+          const double pace = paces.of(static_cast<std::size_t>(warp));
           for (std::size_t i = 0; i < trace.accesses.size(); ++i)
-            events.push_back({begins + pace * trace.accesses[i].at, pace, warp, turn, i});
+            events.push_back({begins + pace * trace.accesses[i].at, pace, cta * warps + warp, turn, i});
         }
-        begins += slowest * trace.cycles;
+        begins += paces.slowest() * trace.cycles;
       }
     }
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });

@@ -22,9 +22,6 @@ namespace attest {
 // From a load that misses to its word (docs/results/h200-sm.md, local: from one to the next in a chain on all SMs, in
 // whose loop 16 loads follow each other without anything between).
 inline constexpr double l1_miss_cycles = 293;
-// Of the warps of a CTA that spills, from one barrier to the next: the standard deviation of what each takes, in parts
-// of it (warp_paces in docs/results/h200-l1.md): 0.05 on an H200 and 0.07 on an H100.
-inline constexpr double warp_pace_deviation = 0.06;
 
 /// Lines, of which L1 holds some.
 class L1Cache {

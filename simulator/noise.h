@@ -12,6 +12,7 @@ inline double deviate(double u) { return 3.4641016151377544 * (u - 0.5); }
 /// One such number after the other.
 class Noise {
  public:
+  explicit Noise(std::uint64_t seed = 1) : state_(seed) {}
   double in_unit() {
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
     return attest::in_unit(state_);
@@ -19,7 +20,7 @@ class Noise {
   double operator()() { return deviate(in_unit()); }
 
  private:
-  std::uint64_t state_ = 1;
+  std::uint64_t state_;
 };
 
 /// Of n normal variates, by how many deviations the largest exceeds their mean.

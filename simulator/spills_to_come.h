@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "event_queue.h"
@@ -18,8 +20,10 @@ class SpillsToCome {
 
   explicit SpillsToCome(std::size_t slots) : next_(slots), of_slots_(slots) {}
 
-  /// All of a slot's that come before are over. In any order.
+  /// In any order. Throws std::logic_error where some of that slot's before have not come.
   void set(int slot, std::vector<Use> uses) {
+    const OfSlot& before = of_slots_[static_cast<std::size_t>(slot)];
+    if (before.done < before.uses.size()) throw std::logic_error("an event's uses of local memory follow its end");
     if (uses.empty()) return;
     std::ranges::stable_sort(uses, {}, &Use::at);
     next_.set(slot, uses.front().at);

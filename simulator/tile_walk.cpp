@@ -9,13 +9,13 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
 #include "event_queue.h"
-#include "l1_cache.h"
 #include "noise.h"
 #include "residents.h"
 #include "spills_to_come.h"
 #include "traffic.h"
 #include "walk_options.h"
 #include "walk_totals.h"
+#include "warp_paces.h"
 
 namespace attest {
 namespace {
@@ -32,6 +32,7 @@ class Walk {
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
         traffic_(grid_, schedule_, device, resolution_.sampling, options),
         spills_(static_cast<std::size_t>(schedule_.slots())),
+        warp_paces_(static_cast<std::size_t>(traffic_.warps_of_slot())),
         residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster) {}
 
   TileWalk run() {
@@ -48,6 +49,7 @@ class Walk {
   }
 
  private:
+  static constexpr std::uint64_t of_warps = 0x9E3779B97F4A7C15;  // a seed: their paces are no other noise's
   void simulate();
   void forget();
   TileWalk result() const;
@@ -77,7 +79,8 @@ class Walk {
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
-  Noise warp_paces_;
+  Noise warp_noise_{of_warps};
+  WarpPaces warp_paces_;
   Residents residents_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
@@ -156,7 +159,7 @@ void Walk::forget() {
   slots_.clear();
   timeline_.clear();
   spills_ = SpillsToCome(static_cast<std::size_t>(schedule_.slots()));
-  noise_ = warp_paces_ = {};
+  noise_ = Noise(), warp_noise_ = Noise(of_warps);
   next_task_ = begun_ = 0;
   busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   began_together_ = {};
@@ -180,26 +183,25 @@ double Walk::left_out(const Slot& slot, double now) const {
 void Walk::spill_until(double now) {
   spills_.until(now, [&](int index, std::size_t use) {
     const Slot& slot = slots_[static_cast<std::size_t>(index)];
-    traffic_.spill(slot, Traffic::spilled(slot, slot.spills_as)[use]);
+    traffic_.spill(slot, Traffic::spilled(slot, slot.spills_where)[use]);
   });
 }
 
-/// What an event of so many key tiles does with its local memory. Each warp goes through a key tile at its own pace.
+/// What an event of so many key tiles does with its local memory. Each warp goes through a key tile at its own pace,
+/// and the slowest ends it.
 void Walk::spill(int index, double now, double cycles, int tiles, int sharing) {
   Slot& slot = slots_[static_cast<std::size_t>(index)];
-  slot.spills_as = sharing;
+  slot.spills_where = sharing;
   const std::vector<SpilledLine>& lines = Traffic::spilled(slot, sharing);
   if (lines.empty()) return;
   std::vector<SpillsToCome::Use> uses;
   uses.reserve(lines.size() * static_cast<std::size_t>(tiles));
-  std::vector<double> paces(static_cast<std::size_t>(traffic_.warps_of_slot()));
   const double each = cycles / tiles;
   for (int tile = 0; tile < tiles; ++tile) {
-    for (double& pace : paces) pace = 1 + warp_pace_deviation * warp_paces_();
-    for (std::size_t use = 0; use < lines.size(); ++use) {
-      constexpr double end = 1 - 1e-6;  // where the next key tile's barrier is
-      uses.push_back({now + (tile + std::min(lines[use].at * paces[lines[use].warp], end)) * each, use});
-    }
+    warp_paces_.draw(warp_noise_);
+    for (std::size_t use = 0; use < lines.size(); ++use)
+      uses.push_back(
+          {now + (tile + lines[use].at * warp_paces_.of(lines[use].warp) / warp_paces_.slowest()) * each, use});
   }
   spills_.set(index, std::move(uses));
 }

@@ -91,11 +91,11 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
     for (const SpillUse& use : uses)
       for (std::int64_t warp = 0; warp < warps; ++warp) {
         std::vector<CachedLine> lines;  // one, or none that is followed
-        const std::int64_t at = use.word * warps + warp;
-        give(lines, use.parked ? frame - 1 - at % frame : at);
+        const std::int64_t number = use.word * warps + warp, place = use.parked ? frame - 1 - number % frame : number;
+        give(lines, place);
         for (const CachedLine& line : lines)
           if ((line.tag ^ of_frames) < use.part * 0x1p32)
-            spill.push_back({line, use.kind, static_cast<std::uint8_t>(warp), static_cast<float>(use.at)});
+            spill.push_back({line, use.kind, static_cast<std::uint8_t>(place % warps), static_cast<float>(use.at)});
       }
   }
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();

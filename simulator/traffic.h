@@ -54,7 +54,8 @@ class HeadLines {
   std::vector<std::vector<TileLines>> blocks_;
 };
 
-/// A warp's store or load of a sampled line of local memory, and in what part of a key tile's time it is.
+/// A store or a load of a sampled line of local memory by a warp of its slot (of 256 at most: 16 CTAs of 16), and what
+/// part of its key tile the warp has done by then.
 struct SpilledLine {
   CachedLine line;
   SpillUse::Kind kind;
@@ -84,7 +85,7 @@ struct Slot {
   // Its local memory: what a key tile does with it, words of a CTA's life, of one that comes to a key tile without a
   // mask, of a persistent CTA, which are stored but once, and of its producer in each query tile.
   std::vector<std::vector<SpilledLine>> spill;  // where n CTAs share its SM, at [n - 1], and more as the last
-  int spills_as = 1;                            // CTAs that shared it when its event began
+  int spills_where = 1;                         // CTAs that shared its SM when its event began
   std::vector<CachedLine> in_part, parked, entering, start, producer;  // in_part: those of a CTA's life that are
   bool loaded_in_part = false;                                         // by its first CTA, whole sectors
 };

@@ -24,7 +24,7 @@ struct Respill {
   bool store_once = false;        ///< in the first turn alone
   int behind = 0;                 ///< a word is loaded when so many more have been stored; 0: after all of a turn's
   std::int64_t shared_bytes = 0;  ///< in 8 heads, each read by CTAs that follow each other
-  int lag = -1;                   ///< if not negative: every second CTA comes to its head's tiles so many turns later
+  int lag = 0;                    ///< every second CTA comes to its head's tiles so many turns later
   std::int64_t even_bytes = 0;    ///< at the buffer's beginning, that each 22 CTAs read in each turn before the words
   int apart = -1;                 ///< of `local`, if not negative: a word at a time, so many cycles before each
   bool in_turn = false;           ///< no CTA comes to its words before all have read that, and none reads on before

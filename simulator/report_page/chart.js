@@ -65,8 +65,8 @@ function rounds(domain, base, most) {
   return all.filter((_, i) => i % Math.ceil(all.length / most) === 0);
 }
 
-/// Axes with a faint grid; `box` is the plot's {left, top, width, height}.
-function axes(svg, box, x, y, { xTicks, yTicks, xFormat, yFormat, xLabel, yLabel }) {
+/// Axes with a faint grid; `box` is the plot's {left, top, width, height} in a chart of `width`.
+function axes(svg, width, box, x, y, { xTicks, yTicks, xFormat, yFormat, xLabel, yLabel }) {
   const e = em();
   const grid = svg.append("g").attr("class", "grid");
   grid.selectAll("line.x").data(xTicks).enter().append("line")
@@ -75,7 +75,7 @@ function axes(svg, box, x, y, { xTicks, yTicks, xFormat, yFormat, xLabel, yLabel
     .attr({ y1: y, y2: y, x1: box.left, x2: box.left + box.width });
   const axis = svg.append("g").attr("class", "axis");
   axis.append("path").attr("d", `M${box.left},${box.top}V${box.top + box.height}H${box.left + box.width}`);
-  xTicks.forEach((t) => textAt(svg, x(t), box.top + box.height + 1.1 * e, xFormat(t), { cls: "soft" }));
+  xTicks.forEach((t) => textAt(svg, x(t), box.top + box.height + 1.1 * e, xFormat(t), { cls: "soft", width }));
   yTicks.forEach((t) => textAt(svg, box.left - 0.4 * e, y(t) + 0.25 * e, yFormat(t), { anchor: "end", cls: "soft" }));
   textAt(svg, box.left + box.width, box.top + box.height + 2.3 * e, xLabel, { anchor: "end", cls: "soft" });
   textAt(svg, 0, box.top - 1.2 * e, yLabel, { anchor: "start", cls: "soft" });

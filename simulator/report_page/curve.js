@@ -13,7 +13,7 @@ function curve(where, points, { title, label, xOf, series, format, logX, logY, b
     const y = (logY ? d3.scale.log() : d3.scale.linear()).domain(yDomain).range([box.top + box.height, box.top]);
     const every = Math.ceil(xTicks.length * (0.9 + 0.5 * d3.max(xTicks, (t) => xFormat(t).length)) * e / box.width);
     const yTicks = !logY ? roundFrom0(yDomain[1], binary) : rounds(yDomain, binary ? 4 : 10, 6);
-    axes(svg, box, x, y, { xTicks: xTicks.filter((_, i) => i % every === 0), yTicks, xFormat, yFormat: (v) => brief(format(v)), xLabel, yLabel: title });
+    axes(svg, width, box, x, y, { xTicks: xTicks.filter((_, i) => i % every === 0), yTicks, xFormat, yFormat: (v) => brief(format(v)), xLabel, yLabel: title });
     series.forEach(([field, color, dash]) => {
       const line = svg.append("path").datum(points).attr({ fill: "none", stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash || null,
         d: d3.svg.line().defined((q) => has(q, field)).x((q) => x(xOf(q))).y((q) => y(q[field])) });

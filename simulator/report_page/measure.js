@@ -30,7 +30,7 @@ function diagonal(where, f) {
     const x = d3.scale.log().domain(domain).range([box.left, box.left + box.width]);
     const y = d3.scale.log().domain(domain).range([box.top + box.height, box.top]);
     const ticks = rounds(domain, f.kind.unit === "B" ? 4 : 10, Math.max(2, Math.floor(box.width / (5 * e))));
-    axes(svg, box, x, y, { xTicks: ticks, yTicks: ticks, xFormat: (v) => brief(format(v)), yFormat: (v) => brief(format(v)),
+    axes(svg, width, box, x, y, { xTicks: ticks, yTicks: ticks, xFormat: (v) => brief(format(v)), yFormat: (v) => brief(format(v)),
       xLabel: "measured", yLabel: `${title(f.kind.name)}, predicted` });
     svg.append("line").attr({ x1: x(domain[0]), y1: y(domain[0]), x2: x(domain[1]), y2: y(domain[1]), stroke: colors.soft, "stroke-dasharray": "3 4" });
     f.points.forEach((q) => tip(svg.append("circle").attr({ cx: x(q.measured), cy: y(Math.max(q.predicted, domain[0])), r: 0.3 * e,

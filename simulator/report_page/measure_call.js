@@ -26,7 +26,7 @@ function drawRatios() {
     const x = d3.scale.linear().domain([-most, most]).range([box.left, box.left + box.width]).clamp(true);
     const y = d3.scale.linear().domain([0, compared.length]).range([box.top, box.top + box.height]);
     const ticks = x.ticks(Math.min(8, Math.max(2, Math.floor(box.width / (5 * e)))));
-    axes(svg, box, x, y, { xTicks: ticks, yTicks: [], xFormat: (v) => (v > 0 ? "+" : "") + Math.round(100 * v) + "%", yFormat: String,
+    axes(svg, width, box, x, y, { xTicks: ticks, yTicks: [], xFormat: (v) => (v > 0 ? "+" : "") + Math.round(100 * v) + "%", yFormat: String,
       xLabel: "predicted over measured, less one", yLabel: "" });
     svg.append("line").attr({ x1: x(0), x2: x(0), y1: box.top, y2: box.top + box.height, stroke: colors.soft });
     compared.forEach((q, i) => {

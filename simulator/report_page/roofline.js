@@ -35,7 +35,7 @@ function drawRoofline() {
     const yDomain = [decade(Math.min(d3.min(points, (p) => p.rate), peak / 300), false), decade(peak, true)];
     const x = d3.scale.log().domain(xDomain).range([box.left, box.left + box.width]);
     const y = d3.scale.log().domain(yDomain).range([box.top + box.height, box.top]);
-    axes(svg, box, x, y, { xTicks: powers(xDomain, 10, 8), yTicks: powers(yDomain, 10, 7),
+    axes(svg, width, box, x, y, { xTicks: powers(xDomain, 10, 8), yTicks: powers(yDomain, 10, 7),
       xFormat: (t) => (t < 1 ? String(t) : grouped(t)), yFormat: (t) => brief(count(t)), xLabel: "FLOP per byte", yLabel: "FLOP/s" });
     const taken = points.map((p) => [x(p.intensity), y(p.rate)]);
     /// The first place along a roof, from (x0, y0) to (x1, y1), where no point is near; the label stands beside it.

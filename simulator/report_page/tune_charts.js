@@ -98,7 +98,7 @@ function drawAgainst() {
     const unit = binary ? Math.pow(1024, Math.floor(Math.log(high) / Math.log(1024))) : 1;
     const most = Math.max(2, Math.floor(box.width / (5.5 * e)));
     const xTicks = log ? rounds(x.domain(), binary ? 4 : 10, most) : d3.scale.linear().domain(x.domain().map((v) => v / unit)).ticks(most).map((t) => t * unit);
-    axes(svg, box, x, y, { xTicks, yTicks: rounds(yDomain, 10, 6), xFormat: (v) => brief(format(v)), yFormat: (v) => brief(time(v)), xLabel: label, yLabel: "time" });
+    axes(svg, width, box, x, y, { xTicks, yTicks: rounds(yDomain, 10, 6), xFormat: (v) => brief(format(v)), yFormat: (v) => brief(time(v)), xLabel: label, yLabel: "time" });
     shown.forEach((p) => {
       const marked = p === winner || p.named;
       const dot = svg.append("circle").attr({ cx: x(p[field]), cy: y(p.time_us), r: (marked ? 0.42 : 0.24) * e,

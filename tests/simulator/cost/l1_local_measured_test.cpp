@@ -16,6 +16,7 @@
 #include "compiled_registers.h"
 #include "l1_cache.h"
 #include "measured_rows.h"
+#include "warp_paces.h"
 
 namespace attest {
 namespace {

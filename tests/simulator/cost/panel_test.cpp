@@ -42,7 +42,7 @@ constexpr Beyond beyond[] = {
     {"headdim", "sm_write_bytes", 0.2, 2.1, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 7.7, 23, "how far CTAs drift that wait for copies"},
-    {"forced spill", "dram_read_bytes", 3.1, 8.8, "SMs' paces, and what else makes up for them, which is not known"},
+    {"forced spill", "dram_read_bytes", 3.2, 8.7, "SMs' paces, and what else makes up for them, which is not known"},
     {"headdim", "dram_write_bytes", 15.7, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 11.2, 28,
      "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 #include <tuple>
 #include <vector>
 
 #include "attest/problem/splitmix64.h"
+#include "warp_paces.h"
 
 namespace attest {
 namespace {
@@ -46,8 +49,10 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
     came.push_back({due.at, slot, number});
   };
   for (const auto& [begin, slot, uses] : begins) {
-    spills.until(now = begin - 0.5, take);  // no event's begin is a use of the one before
-    EXPECT_TRUE(came.size() == expected.size() || expected[came.size()].at > now);  // what is due has come
+    for (const double before : {1., 0.5}) {  // also when a use is due; no event's begin is a use of the one before
+      spills.until(now = begin - before, take);
+      EXPECT_TRUE(came.size() == expected.size() || expected[came.size()].at > now);  // what is due has come
+    }
     spills.set(slot, uses);
   }
   spills.until(now = 1e9, take);
@@ -57,6 +62,39 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
     ASSERT_EQ(came[i].slot, expected[i].slot) << i;
     ASSERT_EQ(came[i].number, expected[i].number) << i;
   }
+}
+
+TEST(SpillsToCome, AnEventBeginsWhenAllOfTheOneBeforeHaveCome) {
+  SpillsToCome spills(2);
+  spills.set(1, {{4, 0}, {3, 1}});
+  const auto ignore = [](int, std::size_t) {};
+  spills.until(3, ignore);
+  EXPECT_THROW(spills.set(1, {{5, 0}}), std::logic_error);
+  EXPECT_NO_THROW(spills.set(0, {{5, 0}}));
+  spills.until(4, ignore);
+  EXPECT_NO_THROW(spills.set(1, {{5, 0}}));
+}
+
+// Drawn anew each time, about a mean of 1, and none later than the slowest.
+TEST(WarpPaces, DeviateAndEndWithTheSlowest) {
+  constexpr int draws = 20'000;
+  Noise noise;
+  WarpPaces paces(4);
+  for (std::size_t warp = 0; warp < 4; ++warp) EXPECT_EQ(paces.of(warp), paces.slowest());
+  double sum = 0, squares = 0;
+  for (int i = 0; i < draws; ++i) {
+    const double before = paces.of(3);
+    paces.draw(noise);
+    EXPECT_NE(paces.of(3), before);
+    double slowest = 0;
+    for (std::size_t warp = 0; warp < 4; ++warp) {
+      slowest = std::max(slowest, paces.of(warp));
+      sum += paces.of(warp) - 1, squares += (paces.of(warp) - 1) * (paces.of(warp) - 1);
+    }
+    EXPECT_EQ(slowest, paces.slowest());
+  }
+  EXPECT_NEAR(sum / (4 * draws), 0, 1e-3);
+  EXPECT_NEAR(std::sqrt(squares / (4 * draws)), warp_pace_deviation, 1e-3);
 }
 
 }  // namespace

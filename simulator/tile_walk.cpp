@@ -11,11 +11,11 @@
 #include "event_queue.h"
 #include "noise.h"
 #include "residents.h"
+#include "spill_times.h"
 #include "spills_to_come.h"
 #include "traffic.h"
 #include "walk_options.h"
 #include "walk_totals.h"
-#include "warp_paces.h"
 
 namespace attest {
 namespace {
@@ -32,7 +32,7 @@ class Walk {
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
         traffic_(grid_, schedule_, device, resolution_.sampling, options),
         spills_(static_cast<std::size_t>(schedule_.slots())),
-        warp_paces_(static_cast<std::size_t>(traffic_.warps_of_slot())),
+        spill_times_(static_cast<std::size_t>(traffic_.warps_of_slot())),
         residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster) {}
 
   TileWalk run() {
@@ -49,7 +49,6 @@ class Walk {
   }
 
  private:
-  static constexpr std::uint64_t of_warps = 0x9E3779B97F4A7C15;  // a seed: their paces are no other noise's
   void simulate();
   void forget();
   TileWalk result() const;
@@ -64,7 +63,6 @@ class Walk {
   double left_out(const Slot& slot, double now) const;
   void record(const TimelineEvent& event);
   void spill_until(double now);
-  void spill(int index, double now, double cycles, int tiles, int sharing);
 
   const Grid grid_;
   const Schedule schedule_;
@@ -79,8 +77,7 @@ class Walk {
   std::vector<TimelineEvent> timeline_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
-  Noise warp_noise_{of_warps};
-  WarpPaces warp_paces_;
+  SpillTimes spill_times_;
   Residents residents_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
@@ -159,7 +156,8 @@ void Walk::forget() {
   slots_.clear();
   timeline_.clear();
   spills_ = SpillsToCome(static_cast<std::size_t>(schedule_.slots()));
-  noise_ = Noise(), warp_noise_ = Noise(of_warps);
+  spill_times_ = SpillTimes(static_cast<std::size_t>(traffic_.warps_of_slot()));
+  noise_ = Noise();
   next_task_ = begun_ = 0;
   busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   began_together_ = {};
@@ -185,25 +183,6 @@ void Walk::spill_until(double now) {
     const Slot& slot = slots_[static_cast<std::size_t>(index)];
     traffic_.spill(slot, Traffic::spilled(slot, slot.spills_where)[use]);
   });
-}
-
-/// What an event of so many key tiles does with its local memory. Each warp goes through a key tile at its own pace,
-/// and the slowest ends it.
-void Walk::spill(int index, double now, double cycles, int tiles, int sharing) {
-  Slot& slot = slots_[static_cast<std::size_t>(index)];
-  slot.spills_where = sharing;
-  const std::vector<SpilledLine>& lines = Traffic::spilled(slot, sharing);
-  if (lines.empty()) return;
-  std::vector<SpillsToCome::Use> uses;
-  uses.reserve(lines.size() * static_cast<std::size_t>(tiles));
-  const double each = cycles / tiles;
-  for (int tile = 0; tile < tiles; ++tile) {
-    warp_paces_.draw(warp_noise_);
-    for (std::size_t use = 0; use < lines.size(); ++use)
-      uses.push_back(
-          {now + (tile + lines[use].at * warp_paces_.of(lines[use].warp) / warp_paces_.slowest()) * each, use});
-  }
-  spills_.set(index, std::move(uses));
 }
 
 void Walk::record(const TimelineEvent& event) {
@@ -317,7 +296,10 @@ void Walk::simulate() {
       if (leads) *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    if (key_tiles > 0) spill(index, now, cycles, key_tiles, sharing);
+    if (key_tiles > 0) {
+      slot.spills_where = sharing;
+      spills_.set(index, spill_times_.of_event(Traffic::spilled(slot, sharing), now, cycles, key_tiles));
+    }
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attest/problem/splitmix64.h"
+#include "spill_times.h"
 #include "warp_paces.h"
 
 namespace attest {
@@ -73,6 +74,34 @@ TEST(SpillsToCome, AnEventBeginsWhenAllOfTheOneBeforeHaveCome) {
   EXPECT_NO_THROW(spills.set(0, {{5, 0}}));
   spills.until(4, ignore);
   EXPECT_NO_THROW(spills.set(1, {{5, 0}}));
+}
+
+// Of two warps, each with its words in order; the slower one ends each key tile, and neither keeps its pace.
+TEST(SpillTimes, AreEachWarpsOwnAndWithinTheirKeyTile) {
+  constexpr int tiles = 50;
+  constexpr double now = 1000, each = 100;
+  std::vector<SpilledLine> lines(4);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i].warp = static_cast<std::uint8_t>(i % 2);
+    lines[i].at = i < 2 ? 0.25F : 0.75F;
+  }
+  SpillTimes times(2);
+  const std::vector<SpillsToCome::Use> uses = times.of_event(lines, now, tiles * each, tiles);
+  ASSERT_EQ(uses.size(), tiles * lines.size());
+  int first_slower = 0;
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    const auto part = [&](std::size_t i) {
+      EXPECT_EQ(uses[tile * 4 + i].number, i);
+      return (uses[tile * 4 + i].at - now) / each - static_cast<double>(tile);
+    };
+    for (const std::size_t warp : {0U, 1U}) EXPECT_NEAR(3 * part(warp), part(warp + 2), 1e-9);
+    EXPECT_NEAR(std::max(part(2), part(3)), 0.75, 1e-9);
+    EXPECT_LT(std::min(part(2), part(3)), 0.75 - 1e-6);
+    first_slower += part(2) > part(3) ? 1 : 0;
+  }
+  EXPECT_GT(first_slower, tiles / 4);
+  EXPECT_LT(first_slower, 3 * tiles / 4);
+  EXPECT_TRUE(times.of_event({}, now, each, 1).empty());
 }
 
 // Drawn anew each time, about a mean of 1, and none later than the slowest.

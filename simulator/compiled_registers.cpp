@@ -242,9 +242,16 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
   const Compiled* const row = kernel_of(plan, name, c, device);
   if (row == nullptr) return traces;
   static const CsvTable all(text_of(embedded_measured(), "spill_traces"));
+  const std::map<std::string_view, SpillTrace*> by_name = {
+      {"whole", &traces.whole},
+      {"masked", &traces.masked},
+      {"whole_rescale", &traces.whole_rescale},
+      {"masked_rescale", &traces.masked_rescale},
+      {"begin", &traces.begin},
+      {"end", &traces.end},
+  };
   for (const std::vector<std::string>& cells : all.lines())
-    if (is_of(cells, *row))
-      (cells.at(4) == "whole" ? traces.whole : traces.masked) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
+    if (is_of(cells, *row)) *by_name.at(cells.at(4)) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
   return traces;
 }
 

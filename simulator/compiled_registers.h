@@ -46,9 +46,10 @@ std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view 
 std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,
                                           const DeviceSpec& device);
 
-/// In which order a compiled kernel stores and loads those words in a key tile.
+/// In which order a compiled kernel stores and loads those words in a key tile, what it does besides where it rescales
+/// O in one, and what it stores before its key tiles and loads behind them.
 struct SpillTraces {
-  SpillTrace whole, masked;
+  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, end;
 };
 
 /// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80 whose frames may not fit L1. Empty

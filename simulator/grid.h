@@ -90,6 +90,12 @@ struct Grid {
   std::int64_t total_q_ = 0;
 };
 
+/// Whether the key tile at that position has a mask.
+inline bool is_masked(const KeyWalk& walk, int position) {
+  const auto in = [&](int run) { return walk.run_end(run - 1) <= position && position < walk.run_end(run); };
+  return !in(1) && !in(4);
+}
+
 /// Whether it comes to a key tile without a mask.
 inline bool has_whole_tiles(const KeyWalk& walk) {
   const auto has = [&](int run) { return std::max(walk.first, walk.run_end(run - 1)) < walk.run_end(run); };

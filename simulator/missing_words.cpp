@@ -70,6 +70,7 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
           loaded == 0 ? 0 : missed / loaded,
           masked_last ? of_masked.after : of_whole.after,
           of_whole.of_access,
+          of_masked.of_access,
           masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
           masked * parked_masked + (1 - masked) * parked_whole,
           of_whole.arguments,
@@ -89,15 +90,16 @@ double driven_out_by_output(const SimulationReport& r, int words, int ctas, cons
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
 }
 
-std::vector<SpillUse> spill_uses_of(const SimulationReport& r, const KernelPlan& spilling,
-                                    const std::optional<LocalFrame>& frame, const MissingWords& missing) {
-  const SpillTrace trace = compiled_traces(r.plan, r.plan_name, r.c, r.device).whole;
-  const auto stores = std::ranges::count(trace.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
-  if (stores > 0 && stores == spilling.spill_words_per_key_tile) return traced_spill_uses(trace, missing.of_access);
+SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, const std::optional<LocalFrame>& frame,
+                        const MissingWords& missing) {
+  const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
+  const auto stores = std::ranges::count(traces.whole.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
+  if (stores > 0 && stores == spilling.spill_words_per_key_tile)
+    return traced_spill_uses(traces, {missing.of_whole, missing.of_masked, missing.part, missing.after});
   const int words = spilling.spill_words_per_key_tile, of_cta = spilling.spill_words_per_cta;
   const LocalFrame places = frame_of(frame, spilling);
-  return untraced_spill_uses(words, places.of_tile,
-                             std::min<double>(std::min(of_cta, places.words), missing.parked_loads), missing.part);
+  return untraced_spill_uses(words, places, std::min<double>(std::min(of_cta, places.words), missing.parked_loads),
+                             missing.part);
 }
 
 }  // namespace attest

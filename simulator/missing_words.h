@@ -13,12 +13,12 @@ namespace attest {
 /// are words of a CTA that another one's O may drive out.
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
-  double part = 0;                   // of those that it loads
-  double after = 0;                  // of those that it loads around its key tiles; 0: not known
-  std::vector<double> of_access;     // as SpillMisses has it, of a whole tile's trace
-  double parked = 0;                 // that L1 has until then
-  double parked_loads = 0;           // words of a CTA that the key tile loads
-  double arguments = 0, copies = 0;  // of calls that copy, as l1_turn.h has them
+  double part = 0;                          // of those that it loads
+  double after = 0;                         // of those that it loads around its key tiles; 0: not known
+  std::vector<double> of_whole, of_masked;  // as SpillMisses::of_access, of such a tile's trace
+  double parked = 0;                        // that L1 has until then
+  double parked_loads = 0;                  // words of a CTA that the key tile loads
+  double arguments = 0, copies = 0;         // of calls that copy, as l1_turn.h has them
 };
 /// Of a report that has its plan, registers and occupancy. `masked` is the part of the key tiles that are masked;
 /// `ctas` share an SM; `together`: on one head's keys; `places` of its frames.
@@ -29,9 +29,9 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
 /// its life, has driven it out of L1.
 double driven_out_by_output(const SimulationReport& r, int words, int ctas, const FramePlaces& places);
 
-/// What L2 sees of a key tile's words, of the order that the kernel's trace has where it has one. `spilling` is the
-/// report's plan with all that it spills.
-std::vector<SpillUse> spill_uses_of(const SimulationReport& r, const KernelPlan& spilling,
-                                    const std::optional<LocalFrame>& frame, const MissingWords& missing);
+/// What L2 sees of a kernel's words, of the order that its traces have where it has them. `spilling` is the report's
+/// plan with all that it spills.
+SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, const std::optional<LocalFrame>& frame,
+                        const MissingWords& missing);
 
 }  // namespace attest

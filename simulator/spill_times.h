@@ -15,16 +15,16 @@ class SpillTimes {
  public:
   explicit SpillTimes(std::size_t warps) : paces_(warps) {}
 
-  /// Of an event of so many key tiles that begins `now` and takes `cycles`; numbered as the lines that each tile uses.
-  std::vector<SpillsToCome::Use> of_event(const std::vector<SpilledLine>& lines, double now, double cycles, int tiles) {
+  /// Of an event that begins `now` and takes `cycles`, of key tiles that use those lines.
+  std::vector<SpillsToCome::Use> of_event(const std::vector<const std::vector<SpilledLine>*>& tiles, double now,
+                                          double cycles) {
     std::vector<SpillsToCome::Use> uses;
-    if (lines.empty()) return uses;
-    uses.reserve(lines.size() * static_cast<std::size_t>(tiles));
-    const double each = cycles / tiles;
-    for (int tile = 0; tile < tiles; ++tile) {
-      paces_.draw(noise_);
-      for (std::size_t i = 0; i < lines.size(); ++i)
-        uses.push_back({now + (tile + lines[i].at * paces_.of(lines[i].warp) / paces_.slowest()) * each, i});
+    const double each = cycles / static_cast<double>(tiles.size());
+    for (const std::vector<SpilledLine>* lines : tiles) {
+      if (!lines->empty()) paces_.draw(noise_);
+      for (const SpilledLine& line : *lines)
+        uses.push_back({now + line.at * paces_.of(line.warp) / paces_.slowest() * each, &line});
+      now += each;
     }
     return uses;
   }

@@ -10,12 +10,14 @@
 
 namespace attest {
 
+struct SpilledLine;
+
 /// Of each slot, the uses of the event that it is in: an event ends when all of its uses have come.
 class SpillsToCome {
  public:
   struct Use {
     double at;
-    std::size_t number;  // the caller's
+    const SpilledLine* line;
   };
 
   explicit SpillsToCome(std::size_t slots) : next_(slots), of_slots_(slots) {}
@@ -29,7 +31,7 @@ class SpillsToCome {
     next_.set(slot, uses.front().at);
     of_slots_[static_cast<std::size_t>(slot)] = {std::move(uses), 0};
   }
-  /// Calls spill(slot, number of the use) of those that are due by `now`, in the order of their times, and of equal
+  /// Calls spill(slot, line) of those that are due by `now`, in the order of their times, and of equal
   /// times of their slots.
   template <class Spill>
   void until(double now, Spill&& spill) {
@@ -37,7 +39,7 @@ class SpillsToCome {
       const int slot = next_.next();
       if (next_.time(slot) > now) return;
       auto& [uses, done] = of_slots_[static_cast<std::size_t>(slot)];
-      spill(slot, uses[done].number);
+      spill(slot, *uses[done].line);
       if (++done < uses.size())
         next_.set(slot, uses[done].at);
       else

@@ -179,10 +179,8 @@ double Walk::left_out(const Slot& slot, double now) const {
 }
 
 void Walk::spill_until(double now) {
-  spills_.until(now, [&](int index, std::size_t use) {
-    const Slot& slot = slots_[static_cast<std::size_t>(index)];
-    traffic_.spill(slot, Traffic::spilled(slot, slot.spills_where)[use]);
-  });
+  spills_.until(
+      now, [&](int index, const SpilledLine& line) { traffic_.spill(slots_[static_cast<std::size_t>(index)], line); });
 }
 
 void Walk::record(const TimelineEvent& event) {
@@ -232,7 +230,7 @@ void Walk::simulate() {
     if (slot.fresh) {
       slot.fresh = false;
       slot.since = now;
-      traffic_.begin(slot, now);
+      traffic_.begin(slot, now, sharing);
     } else if (slot.position < slot.walk.last) {
       kind = TimelineEvent::Kind::key_tile;
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
@@ -276,7 +274,7 @@ void Walk::simulate() {
       }
     } else {
       kind = TimelineEvent::Kind::finish;
-      traffic_.finish(slot);
+      traffic_.finish(slot, sharing);
       slot.left_out += left_out(slot, now);
       if (began_together_.sm_read_bytes == 0) began_together_ = traffic_.count();
       const std::int64_t task = next_task(slot);
@@ -296,10 +294,8 @@ void Walk::simulate() {
       if (leads) *loaded = now + cycles / clock;
     }
     cycles = std::max((cycles + varies) / clock, read);
-    if (key_tiles > 0) {
-      slot.spills_where = sharing;
-      spills_.set(index, spill_times_.of_event(Traffic::spilled(slot, sharing), now, cycles, key_tiles));
-    }
+    if (key_tiles > 0)
+      spills_.set(index, spill_times_.of_event(Traffic::spilled_by(slot, sharing, key_tiles), now, cycles));
     record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
             now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);

@@ -14,10 +14,9 @@ namespace {
 
 constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
 
-std::vector<std::vector<SpillUse>> uses_or_stores(const TileWalkOptions& options, const KernelPlan& plan,
-                                                  const LocalFrame& frame) {
+std::vector<SpillUses> uses_or_stores(const TileWalkOptions& options, const KernelPlan& plan, const LocalFrame& frame) {
   if (!options.spill_uses.empty()) return options.spill_uses;
-  return {untraced_spill_uses(plan.spill_words_per_key_tile, frame.of_tile, 0, 0)};
+  return {untraced_spill_uses(plan.spill_words_per_key_tile, frame, 0, 0)};
 }
 
 }  // namespace
@@ -44,19 +43,23 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
 LineSampler Traffic::sampler_of_frames(int sampling) const {
   if (frame_.of_tile == 0 || sampling == 1 || !L2Hash::known(device_)) return {device_, sampling};
   const LineSampler all(device_, 1);
-  std::vector<int> lines(static_cast<std::size_t>(device_.l2_partitions * all.sets())), with_copies = lines;
+  std::vector<int> lines(static_cast<std::size_t>(device_.l2_partitions * all.sets())), live = lines;
+  std::vector<double> live_on_average(lines.size());
   std::int64_t of_all = 0, beyond = 0;
+  const std::vector<double> parts = live_parts(spill_uses_.back().whole, frame_.words);
   for (int slot = 0; slot < schedule_.slots(); ++slot)
     for (std::int64_t warp = 0; warp < warps_of_slot(); ++warp)
-      for (std::int64_t word = 0; word < frame_.of_tile; ++word) {
-        const std::int64_t at = address_of(schedule_.sm(slot), slot / schedule_.slots_a_round(), warp, word);
-        const std::size_t home = all.whole_set(at), near = all.whole_set_of_copy(at, schedule_.side(slot));
-        ++of_all, beyond += lines[home] >= static_cast<int>(device_.l2_dirty_ways) ? 1 : 0;
-        ++lines[home], ++with_copies[home];
-        if (near != home) ++with_copies[near];
+      for (std::int64_t word = 0; word < frame_.words; ++word) {
+        const double part = parts[static_cast<std::size_t>(word)];
+        if (part == 0) continue;
+        const std::size_t set =
+            all.whole_set(address_of(schedule_.sm(slot), slot / schedule_.slots_a_round(), warp, word));
+        ++of_all, beyond += lines[set]++ >= static_cast<int>(device_.l2_dirty_ways) ? 1 : 0;
+        live_on_average[set] += part;
       }
   SetChoice choice(L2Hash(device_), sampling);
-  if (beyond > of_all / 100) choice.match({lines, with_copies});
+  std::ranges::transform(live_on_average, live.begin(), [](double n) { return static_cast<int>(std::lround(n)); });
+  if (beyond > of_all / 100) choice.match({lines, live});
   return {device_, choice};
 }
 
@@ -73,7 +76,7 @@ std::int64_t Traffic::local_words() const {
   return frame_.words + (others + warps_of_slot() - 1) / warps_of_slot();
 }
 
-// Words of key tiles are the first of a frame, those of a CTA's life the last ones.
+// Where no order is known, words of key tiles are the first of a frame, those of a CTA's life the last ones.
 void Traffic::give_local_memory(Slot& slot, int of_sm) const {
   const std::int64_t warps = warps_of_slot();
   const std::int64_t frame = warps * frame_.words, of_start = plan_.cluster * grid_.start_lines();
@@ -86,18 +89,21 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
       to.push_back(line);
     });
   };
-  for (const std::vector<SpillUse>& uses : spill_uses_) {
-    std::vector<SpilledLine>& spill = slot.spill.emplace_back();
+  const auto spilled = [&](const std::vector<SpillUse>& uses) {
+    std::vector<SpilledLine> spill;
     for (const SpillUse& use : uses)
       for (std::int64_t warp = 0; warp < warps; ++warp) {
         std::vector<CachedLine> lines;  // one, or none that is followed
-        const std::int64_t number = use.word * warps + warp, place = use.parked ? frame - 1 - number % frame : number;
-        give(lines, place);
+        give(lines, use.word * warps + warp);
         for (const CachedLine& line : lines)
           if ((line.tag ^ of_frames) < use.part * 0x1p32)
-            spill.push_back({line, use.kind, static_cast<std::uint8_t>(place % warps), static_cast<float>(use.at)});
+            spill.push_back({line, use.kind, static_cast<std::uint8_t>(warp), static_cast<float>(use.at)});
       }
-  }
+    return spill;
+  };
+  for (const SpillUses& of : spill_uses_)
+    slot.spill.push_back({spilled(of.whole), spilled(of.masked), spilled(of.first_whole), spilled(of.first_masked),
+                          spilled(of.begin), spilled(of.end)});
   const std::int64_t parked = plan_.cluster * grid_.parked_lines();
   const std::int64_t always = parked - std::min(parked, plan_.cluster * grid_.entering_lines());
   for (std::int64_t i = 0; i < parked; ++i)
@@ -114,16 +120,32 @@ void Traffic::place(Slot& slot) {
   slot.lines = &heads_.try_emplace(slot.at.batch * p_.nheads_k + grid_.key_head(slot.at.head), key_tiles).first->second;
 }
 
-void Traffic::begin(Slot& slot, double now) {
+std::vector<const std::vector<SpilledLine>*> Traffic::spilled_by(const Slot& slot, int sharing, int tiles) {
+  const SpilledLines& lines = spilled(slot, sharing);
+  std::vector<const std::vector<SpilledLine>*> of_tiles;
+  for (int position = slot.position - tiles; position < slot.position; ++position) {
+    const bool first = position == slot.walk.first;
+    of_tiles.push_back(is_masked(slot.walk, position) ? first ? &lines.first_masked : &lines.masked
+                       : first                        ? &lines.first_whole
+                                                      : &lines.whole);
+  }
+  return of_tiles;
+}
+
+void Traffic::begin(Slot& slot, double now, int sharing) {
   if (producer_runs_ahead() && slot.position < slot.walk.last) read_keys(slot, slot.walk.tile(slot.position), now);
   read_query(slot);
   const auto store = [&](const std::vector<CachedLine>& lines) {
     for (const CachedLine& line : lines) cache_.write(line, slot.side);
   };
-  store(slot.parked);
-  if (has_whole_tiles(slot.walk)) {
-    store(slot.entering);
-    store_in_part(slot);
+  if (!spill_uses_.front().begin.empty()) {
+    for (const SpilledLine& use : spilled(slot, sharing).begin) spill(slot, use);
+  } else {
+    store(slot.parked);
+    if (has_whole_tiles(slot.walk)) {
+      store(slot.entering);
+      store_in_part(slot);
+    }
   }
   store(slot.start), slot.start.clear();
   store(slot.producer);
@@ -242,7 +264,8 @@ double Traffic::step(Slot& slot, double now, int sharing, double in_l1) {
   return from_dram;
 }
 
-void Traffic::finish(const Slot& slot) {
+void Traffic::finish(const Slot& slot, int sharing) {
+  for (const SpilledLine& use : spilled(slot, sharing).end) spill(slot, use);
   const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
   const auto write = [&](const CachedLine& line) { cache_.write(line, slot.side); };
   if (grid_.splits > 1) {  // O and LSE in fp32, for combine()

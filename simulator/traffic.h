@@ -63,6 +63,11 @@ struct SpilledLine {
   float at;
 };
 
+/// As SpillUses.
+struct SpilledLines {
+  std::vector<SpilledLine> whole, masked, first_whole, first_masked, begin, end;
+};
+
 /// A CTA at a time, or a cluster of them.
 struct Slot {
   int sm = 0;
@@ -82,10 +87,10 @@ struct Slot {
   std::int64_t rows = 0;  // queries of its tiles
   std::int64_t next = 0;  // task, of a static schedule
   HeadLines* lines = nullptr;
-  // Its local memory: what a key tile does with it, words of a CTA's life, of one that comes to a key tile without a
-  // mask, of a persistent CTA, which are stored but once, and of its producer in each query tile.
-  std::vector<std::vector<SpilledLine>> spill;  // where n CTAs share its SM, at [n - 1], and more as the last
-  int spills_where = 1;                         // CTAs that shared its SM when its event began
+  // Its local memory: what CTAs do with it in order, words of a CTA's life where no order is known, of one that comes
+  // to a key tile without a mask, of a persistent CTA, which are stored but once, and of its producer in each query
+  // tile.
+  std::vector<SpilledLines> spill;  // where n CTAs share its SM, at [n - 1], and more as the last
   std::vector<CachedLine> in_part, parked, entering, start, producer;  // in_part: those of a CTA's life that are
   bool loaded_in_part = false;                                         // by its first CTA, whole sectors
 };
@@ -122,20 +127,22 @@ class Traffic {
   void give_local_memory(Slot& slot, int of_sm) const;
   /// Finds the slot's key head.
   void place(Slot& slot);
-  /// What a slot reads before its first key tile, and the words that it parks.
-  void begin(Slot& slot, double now);
+  /// What a slot reads before its first key tile, and the words that it stores, where so many CTAs share its SM.
+  void begin(Slot& slot, double now, int sharing);
   /// One key tile: K, V and bias. The share of K and V that came from DRAM. `sharing`: CTAs on its SM; `in_l1`: the
   /// share that L1 has.
   double step(Slot& slot, double now, int sharing, double in_l1 = 0);
-  /// What a key tile does with its local memory where so many CTAs share the SM, in the order of a warp's machine code.
-  static const std::vector<SpilledLine>& spilled(const Slot& slot, int sharing) {
+  static const SpilledLines& spilled(const Slot& slot, int sharing) {
     return slot.spill[std::min(slot.spill.size(), static_cast<std::size_t>(sharing)) - 1];
   }
+  /// What the last `tiles` key tiles that it has done do with its local memory, each in the order of a warp's machine
+  /// code.
+  static std::vector<const std::vector<SpilledLine>*> spilled_by(const Slot& slot, int sharing, int tiles);
   void spill(const Slot& slot, const SpilledLine& use);
   std::int64_t warps_of_slot() const;
   void walks_together(int key_tiles) { count_.together += key_tiles; }
-  /// O and LSE, or a split's share of them.
-  void finish(const Slot& slot);
+  /// O and LSE, or a split's share of them, and the words that are loaded for them.
+  void finish(const Slot& slot, int sharing);
   /// The second kernel of a split one: reads every split's part of each row, writes O and LSE. Beyond so many rows it
   /// goes on as in the later half of these, and is not followed.
   void combine(std::int64_t max_rows);
@@ -154,8 +161,8 @@ class Traffic {
   double share_of_sets() const { return sampler_.share(); }
 
  private:
-  /// Follows of sets with many lines of the frames, and with many of these and of the copies that SMs of the other side
-  /// have, as large a part as of others, where so many have more than may stay dirty that it is worth more than that a
+  /// Follows of sets with many lines of the frames, and with many at a time that have yet to be loaded for the last
+  /// time, as large a part as of others, where so many have more than may stay dirty that it is worth more than that a
   /// key tile's lines are followed evenly: what is written back, and what goes for it, goes with these. Of all slots,
   /// though a call may fill fewer.
   LineSampler sampler_of_frames(int sampling) const;
@@ -237,7 +244,7 @@ class Traffic {
   const KernelPlan& plan_;
   const DeviceSpec& device_;
   const LocalFrame frame_;
-  const std::vector<std::vector<SpillUse>> spill_uses_;
+  const std::vector<SpillUses> spill_uses_;
   const MemoryMap memory_;
   const LineSampler sampler_;
   L2Cache cache_;

@@ -29,17 +29,19 @@ void check_walk_options(const TileWalkOptions& options, const KernelPlan& plan, 
   if (options.frame && (options.frame->in_part < 0 || options.frame->in_part > plan.spill_words_per_cta))
     throw InvalidInput("frame.in_part", std::to_string(options.frame->in_part),
                        fmt::format("must be 0 to spill_words_per_cta = {}", plan.spill_words_per_cta));
-  for (const std::vector<SpillUse>& uses : options.spill_uses) {
-    double before = 0;
-    for (const SpillUse& use : uses) {
-      if (!(use.at >= before && use.at < 1))
-        throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
-                           fmt::format("must be in [{:g}, 1), not before the use before it", before));
-      if (use.word < 0 || use.word >= words)
-        throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
-      before = use.at;
+  for (const SpillUses& of : options.spill_uses)
+    for (const std::vector<SpillUse>* uses :
+         {&of.whole, &of.masked, &of.first_whole, &of.first_masked, &of.begin, &of.end}) {
+      double before = 0;
+      for (const SpillUse& use : *uses) {
+        if (!(use.at >= before && use.at < 1))
+          throw InvalidInput("spill_uses.at", fmt::format("{:g}", use.at),
+                             fmt::format("must be in [{:g}, 1), not before the use before it", before));
+        if (use.word < 0 || use.word >= words)
+          throw InvalidInput("spill_uses.word", std::to_string(use.word), fmt::format("must be in [0, {})", words));
+        before = use.at;
+      }
     }
-  }
 }
 
 }  // namespace attest

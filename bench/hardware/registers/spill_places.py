@@ -157,6 +157,12 @@ def holds_a_range(kernel, block):
     return not all(end is not None and ZERO.match(kernel.code[end]) for end in ends)
 
 
+def of_every_path(accesses, runs):
+    """Of accesses (block, what) to one slot those in blocks that run, or the first one of several sides of a branch."""
+    alone = [x for x in accesses if runs({x[0]})]
+    return alone or (accesses[:1] if accesses and runs({x[0] for x in accesses}) else [])
+
+
 def runs_in_turn(kernel, blocks, head, latch):
     return bool({head, latch} & blocks) or latch not in kernel.reach(head, blocks, set(range(head, latch + 1)))
 
@@ -206,13 +212,10 @@ def places(kernel):
         def count(place, runs):
             """Of accesses those in blocks that run there, or the first one of several sides of a branch; the rest."""
             sure = [x for x in accesses if not x[2]]
-            alone = [x for x in sure if runs({x[0]})]
-            if not alone and sure and runs({x[0] for x in sure}):
-                alone, rest = sure[:1], [x for x in accesses if x[2]]
-            else:
-                rest = [x for x in accesses if x not in alone]
+            alone = of_every_path(sure, runs)
             add(place, what, alone)
-            return rest
+            sides = alone and not runs({alone[0][0]})  # those of the other sides are none besides
+            return [x for x in accesses if x not in (sure if sides else alone)]
 
         if loop is None:
             count("early", lambda blocks: runs_early(kernel, blocks))

@@ -5,7 +5,9 @@
 
 One line for each loop over key tiles of each kernel whose frame is larger than FRAME_WORDS, beyond which it may not fit
 L1, and of each that spills beside copies by a function, which may drive it out: cycles of a turn, and its accesses in
-order as cycle, kind and word of the frame, of loads also the cycle in which the first instruction waits for them. Kinds:
+order as cycle, kind and word of the frame, of loads also the cycle in which the first instruction waits for them; for
+what a loop does besides where it rescales O, in the cycle in which its turn goes on behind that; and for what a CTA with
+rows stores before its loops (`begin`) and loads behind them (`end`), without cycles. Kinds:
 s stores, l loads, u loads for the last time before the word is stored again (LDL.LU), c calls of the function. Of what
 runs in every turn, as spill_places.py has it, and of calls all. Cycles are those of a warp alone by control words, as
 copy_paths.py has them, where every load hits L1 and calls take none.
@@ -65,14 +67,55 @@ def trace(kernel, head, latch):
         calls = sum(COPY.search(text) is not None for text in kernel.texts([block]))
         after = min((b for b in always if b >= block), default=latch)
         accesses += [(round(issues[begins[after]]), "c", 0, None)] * calls
-    for at, (text, name) in enumerate(zip(texts, names)):
-        if text.startswith("@") or name[0] not in (spill_places.STORE, spill_places.LOAD):
-            continue
-        kind = "s" if name[0] == spill_places.STORE else "u" if "LU" in name else "l"
-        first = int(SLOT.search(text)[1] or "0", 16) // 4
-        until = None if kind == "s" else round(waited[at])
-        accesses += [(round(issues[at]), kind, first + i, until) for i in range(spill_places.spilled(text, name[0]))]
+    for at, text in enumerate(texts):
+        if not text.startswith("@"):
+            accesses += [(round(issues[at]), kind, word, None if kind == "s" else round(waited[at]))
+                         for kind, word in accesses_of(text)]
     return round(cycles), sorted(accesses, key=lambda access: access[0])
+
+
+def accesses_of(text):
+    """(kind, word) of each word that an instruction stores or loads."""
+    name = spill_places.parts(text)
+    if name[0] not in (spill_places.STORE, spill_places.LOAD):
+        return []
+    kind = "s" if name[0] == spill_places.STORE else "u" if "LU" in name else "l"
+    first = int(SLOT.search(text)[1] or "0", 16) // 4
+    return [(kind, first + i) for i in range(spill_places.spilled(text, name[0]))]
+
+
+def rescale(kernel, head, latch):
+    """As trace(), of the blocks that rescale O."""
+    always = spill_places.blocks_of_every_turn(kernel, head, latch)
+    turn = [kernel.blocks[block] for block in always]
+    names = [spill_places.parts(text) for text in kernel.texts(always)]
+    issues, _, cycles = clock([name[0] for name in names], [kernel.controls[i] for a, b in turn for i in range(a, b + 1)])
+    accesses = []
+    for block in range(head, latch + 1):
+        if block in always or spill_places.branch_of(kernel, block, (head, latch)) != "rescale":
+            continue
+        behind = next(n for n, b in enumerate(always) if b > block)
+        at = round(issues[sum(b - a + 1 for a, b in turn[:behind])])
+        accesses += [(at, kind, word, None if kind == "s" else at) for text in kernel.texts([block])
+                     for kind, word in accesses_of(text)]
+    return round(cycles), accesses
+
+
+def outside(kernel, loops):
+    """As trace(), of what every path that runs a loop stores before them, and loads behind."""
+    around = kernel.loop_around(loops) or (min(head for head, _ in loops), max(latch for _, latch in loops))
+    slots = {}
+    for block in (*range(around[0]), *range(around[1] + 1, len(kernel.blocks))):
+        for text in kernel.texts([block]):
+            if not text.startswith("@") and accesses_of(text):
+                slots.setdefault((block < around[0], SLOT.search(text)[0]), []).append((block, text))
+    begin, end = [], []
+    for (before, _), accesses in slots.items():
+        stores = [x for x in accesses if accesses_of(x[1])[0][0] == "s"]
+        chosen = stores if before else [x for x in accesses if x not in stores]
+        sure = spill_places.of_every_path(chosen, lambda blocks: spill_places.runs_outside(kernel, blocks, loops))
+        (begin if before else end).extend((0, kind, word, None if before else 0) for _, text in sure for kind, word in accesses_of(text))
+    return {"begin": (0, begin), "end": (0, end)}
 
 
 def shown(at, kind, word, until):
@@ -90,6 +133,8 @@ def main():
             continue
         tile, of_kind = (re.search(rf"Sm80{what}E(\d)", name) for what in ("Tile", "Kind"))
         place = (tile[1], of_kind[1]) if tile and of_kind else (2, 0)  # ablations are of the tile of 128 columns
+        traces |= {f"{what}_rescale": rescale(kernel, *loop) for what, loop in loops.items()}
+        traces |= outside(kernel, list(loops.values())) if loops else {}
         for what, (cycles, accesses) in traces.items():
             print(arch, *place, plan_of(name), what, cycles, " ".join(shown(*x) for x in accesses), sep=",")
 

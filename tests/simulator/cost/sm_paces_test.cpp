@@ -225,13 +225,13 @@ void expect_waves(const char* device, const char* path, const std::map<std::int6
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
   constexpr Range near{1.0, 1.14};
   expect_waves("h100", ATTEST_H100 "/spill_waves.csv", {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}},
-               {1.0, 1.1});
+               {0.95, 1.06});
 }
 // The shares are another H200's.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH200) {
-  constexpr Range near{0.98, 1.09};
+  constexpr Range near{0.98, 1.13};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
-               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.96, 1.03});
+               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.94, 1.03});
 }
 
 // Calls of a few waves, each at its own clock. The furthest are calls of a wave that is not quite full, which end with
@@ -240,7 +240,7 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
   DeviceSpec device = load_device("h200");
   Reached reached({{"cycles", 3.7, 10.8},
                    {"l2_read_bytes", 1.7, 7.5},
-                   {"dram_read_bytes", 4.1, 22.9},
+                   {"dram_read_bytes", 4.9, 26.1},
                    {"dram_write_bytes", 10.8, 84.2}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/spill_tails.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };

@@ -17,31 +17,45 @@ namespace {
 using Kind = SpillUse::Kind;
 
 TEST(SpillUses, ATraceSaysWhenEachWordIsStoredAndLoaded) {
-  // word 7 is stored and loaded, 9 loaded alone: it is a CTA's; calls have no word
-  const SpillTrace trace{100,
-                         {{10, SpillAccess::Kind::load, 9},
-                          {20, SpillAccess::Kind::store, 7},
-                          {30, SpillAccess::Kind::call, 0},
-                          {80, SpillAccess::Kind::last_load, 7}}};
-  const std::vector<SpillUse> uses = traced_spill_uses(trace, {0.25, 0, 0, 0.75});
-  ASSERT_EQ(uses.size(), 3U);
-  const auto is = [](const SpillUse& use, double at, Kind kind, bool parked, double part) {
-    return use.at == at && use.kind == kind && use.word == 0 && use.parked == parked && use.part == part;
-  };
-  EXPECT_TRUE(is(uses[0], 0.1, Kind::load, true, 0.25));
-  EXPECT_TRUE(is(uses[1], 0.2, Kind::store, false, 1));
-  EXPECT_TRUE(is(uses[2], 0.8, Kind::last_load, false, 0.75));
+  // calls have no word
+  SpillTraces traces;
+  traces.whole = {100,
+                  {{10, SpillAccess::Kind::load, 9},
+                   {20, SpillAccess::Kind::store, 7},
+                   {30, SpillAccess::Kind::call, 0},
+                   {80, SpillAccess::Kind::last_load, 7}}};
+  traces.masked = {200, {{100, SpillAccess::Kind::load, 8}}};
+  traces.whole_rescale = {100, {{50, SpillAccess::Kind::store, 7}, {50, SpillAccess::Kind::load, 6}}};
+  traces.begin.accesses = {{0, SpillAccess::Kind::store, 9}};
+  traces.end.accesses = {{0, SpillAccess::Kind::last_load, 7}};
+  const SpillUses uses = traced_spill_uses(traces, {{0.25, 0, 0, 0.75}, {0.5}, 0.125, 0.375});
+  using Uses = std::vector<SpillUse>;
+  EXPECT_EQ(uses.whole, (Uses{{0.1, Kind::load, 9, 0.25}, {0.2, Kind::store, 7, 1}, {0.8, Kind::last_load, 7, 0.75}}));
+  EXPECT_EQ(uses.masked, (Uses{{0.5, Kind::load, 8, 0.5}}));
+  EXPECT_EQ(uses.first_whole, (Uses{{0.1, Kind::load, 9, 0.25},
+                                    {0.2, Kind::store, 7, 1},
+                                    {0.5, Kind::store, 7, 1},
+                                    {0.5, Kind::load, 6, 0.125},
+                                    {0.8, Kind::last_load, 7, 0.75}}));
+  EXPECT_EQ(uses.first_masked, uses.masked);
+  EXPECT_EQ(uses.begin, (Uses{{0, Kind::store, 9, 1}}));
+  EXPECT_EQ(uses.end, (Uses{{0, Kind::last_load, 7, 0.375}}));
 }
 
 TEST(SpillUses, WithoutATraceWordsAreStoredAtTheBeginAndLoadedInTheMiddle) {
-  const std::vector<SpillUse> hits = untraced_spill_uses(3, 2, 1, 0);
+  const LocalFrame frame{5, 2};
+  const std::vector<SpillUse> hits = untraced_spill_uses(3, frame, 1, 0).whole;
   ASSERT_EQ(hits.size(), 3U);
   EXPECT_TRUE(std::ranges::all_of(hits, [](const SpillUse& u) { return u.kind == Kind::store && u.at == 0; }));
-  EXPECT_EQ(hits[2].word, 0);  // a frame of two words
-  const std::vector<SpillUse> misses = untraced_spill_uses(3, 2, 1, 0.5);
+  EXPECT_EQ(hits[2].word, 0);  // key tiles have two words
+  const SpillUses all = untraced_spill_uses(3, frame, 1, 0.5);
+  for (const std::vector<SpillUse>* alike : {&all.masked, &all.first_whole, &all.first_masked})
+    EXPECT_EQ(*alike, all.whole);
+  EXPECT_TRUE(all.begin.empty() && all.end.empty());
+  const std::vector<SpillUse>& misses = all.whole;
   ASSERT_EQ(misses.size(), 7U);
   EXPECT_EQ(std::ranges::count(misses, Kind::last_load, &SpillUse::kind), 3);
-  EXPECT_TRUE(misses[6].parked && misses[6].kind == Kind::load && misses[6].part == 0.5);
+  EXPECT_EQ(misses[6], (SpillUse{0.5, Kind::load, 4, 0.5}));
 }
 
 // The forced spill's are as many as its machine code has, and L1 lacks two thirds of its loads.
@@ -50,10 +64,13 @@ TEST(SpillUses, OfTheForcedSpill) {
   c.problem.headdim = c.problem.headdim_v = 128, c.problem.seqlen_q = c.problem.seqlen_k = 4096;
   const DeviceSpec h200 = load_device("h200");
   const KernelPlan plan = plan_named("sm80-spill", c, h200);
-  const SpillTrace trace = compiled_traces(plan, "sm80-spill", c, h200).whole;
+  const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, h200);
   const FramePlaces places{MemoryMap(h200), compiled_frame(plan, "sm80-spill", c, h200).value().words};
-  const SpillMisses misses = spill_misses(trace, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200), places);
-  const std::vector<SpillUse> uses = traced_spill_uses(trace, misses.of_access);
+  const SpillMisses misses =
+      spill_misses(traces.whole, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200), places);
+  const std::vector<double> all_of_masked(traces.masked.accesses.size(), 1);
+  const SpillUses of_all = traced_spill_uses(traces, {misses.of_access, all_of_masked, 1, 1});
+  const std::vector<SpillUse>& uses = of_all.whole;
   EXPECT_EQ(std::ranges::count(uses, Kind::store, &SpillUse::kind), plan.spill_words_per_key_tile);
   double missed = 0, loads = 0;
   for (const SpillUse& use : uses)
@@ -63,7 +80,7 @@ TEST(SpillUses, OfTheForcedSpill) {
     if (use.kind == Kind::store) stored[use.word] = use.at;
   double apart = 0;
   for (const SpillUse& use : uses)
-    if (use.kind == Kind::last_load && !use.parked) {
+    if (use.kind == Kind::last_load) {
       const double after = use.at - stored.at(use.word);
       apart += use.part * (after < 0 ? after + 1 : after) / missed;
     }
@@ -72,6 +89,82 @@ TEST(SpillUses, OfTheForcedSpill) {
   EXPECT_NEAR(apart, 0.44, 0.02);
   EXPECT_NEAR(missed / loads, misses.part, 1e-9);
   EXPECT_NEAR(missed / loads, 0.67, 0.02);
+
+  // a CTA's and its key tiles' words are as many as counted by place (registers_gpu_sm80.csv), where they lie
+  const auto count = [](const std::vector<SpillUse>& of, bool stores) {
+    return std::ranges::count_if(of, [&](const SpillUse& u) { return (u.kind == Kind::store) == stores; });
+  };
+  const CompiledSpill spill = compiled_spill(plan, "sm80-spill", c, h200).value();
+  EXPECT_EQ(count(of_all.masked, true), spill.stored.masked);
+  EXPECT_EQ(count(of_all.masked, false), spill.loaded.masked);
+  EXPECT_EQ(count(of_all.first_masked, true), spill.stored.masked + spill.stored.masked_rescales);
+  EXPECT_EQ(count(of_all.first_masked, false), spill.loaded.masked + spill.loaded.masked_rescales);
+  EXPECT_EQ(count(of_all.first_whole, true), spill.stored.whole + spill.stored.whole_rescales);
+  EXPECT_EQ(count(of_all.first_whole, false), spill.loaded.whole + spill.loaded.whole_rescales);
+  EXPECT_EQ(count(of_all.begin, true), spill.stored.once);
+  // all of O that is spilled is loaded for the last time behind the key tiles
+  EXPECT_EQ(count(of_all.end, false), 56);
+  EXPECT_TRUE(std::ranges::all_of(of_all.end, [](const SpillUse& u) { return u.kind == Kind::last_load; }));
+}
+
+// A word is live from its store to its last load, also into the next key tile; what is loaded alone never is.
+TEST(SpillUses, WordsAreLiveUntilTheyAreLoadedForTheLastTime) {
+  const std::vector<double> parts = live_parts({{0.1, Kind::last_load, 0, 1},
+                                                {0.2, Kind::store, 1, 1},
+                                                {0.4, Kind::last_load, 1, 0.5},
+                                                {0.5, Kind::load, 2, 1},
+                                                {0.7, Kind::store, 0, 1},
+                                                {0.8, Kind::store, 3, 1}},
+                                               5);
+  const std::vector<double> expected = {0.4, 0.2 + 0.8 / 2, 0, 1, 0};
+  ASSERT_EQ(parts.size(), expected.size());
+  for (std::size_t word = 0; word < parts.size(); ++word) EXPECT_NEAR(parts[word], expected[word], 1e-12) << word;
+}
+
+// A CTA's key tiles with and without masks each use what such tiles use, and its first what it is; all of them store
+// before its key tiles and load behind them.
+TEST(SpillUses, AreTheirKeyTilesOwn) {
+  const DeviceSpec device = load_device("h200");
+  Case c = case_of(1, 16, 16, 1024, 64);
+  KernelPlan plan = plan_for(c);
+  plan.spill_words_per_key_tile = 1, plan.spill_words_per_cta = 63;
+  const SpillUse ignored{0, Kind::load, 0, 1};  // so that the plan's own words are not stored
+  std::vector<SpillUse> stores, loads;
+  for (int word = 0; word < 64; ++word)
+    stores.push_back({0, Kind::store, word, 1}), loads.push_back({0, Kind::last_load, word, 1});
+  struct Bytes {
+    double read, written;
+  };
+  const auto walked = [&](std::int64_t seqlen_k, Causal causal, SpillUses uses) {
+    c.problem.seqlen_k = seqlen_k, c.problem.causal = causal;
+    uses.begin.push_back(ignored);
+    TileWalkOptions options = times();
+    options.sampling = 1, options.dirty_bytes_at_start = 0;
+    options.frame = LocalFrame{64, 1};
+    options.spill_uses = {uses};
+    const TileWalk walk = walk_tiles(c, plan, device, 1, options);
+    return Bytes{walk.dram_read_bytes, walk.dram_write_bytes + walk.dirty_bytes_left};
+  };
+  // 128 CTAs of 4 warps, each on an SM of its own; with more keys than queries each CTA's mask ends in its second tile
+  constexpr double bytes = 128 * 4 * 64 * 128;
+  for (const auto& [seqlen_k, causal] : {std::pair{1024, Causal::none}, std::pair{1088, Causal::bottom_right}}) {
+    const bool masks = causal != Causal::none;
+    const Bytes without = walked(seqlen_k, causal, {});
+    const auto stored = [&](std::vector<SpillUse> SpillUses::*place) {
+      SpillUses uses;
+      uses.*place = stores;
+      return (walked(seqlen_k, causal, uses).written - without.written) / bytes;
+    };
+    EXPECT_NEAR(stored(&SpillUses::begin), 1, 0.02);
+    EXPECT_NEAR(stored(&SpillUses::end), 1, 0.02);
+    EXPECT_NEAR(stored(&SpillUses::whole), masks ? 0.9 : 1, 0.1);  // the first queries see no tile without a mask
+    EXPECT_NEAR(stored(&SpillUses::masked), masks ? 1 : 0, 0.02);
+    EXPECT_NEAR(stored(&SpillUses::first_whole), masks ? 0 : 1, 0.02);
+    EXPECT_NEAR(stored(&SpillUses::first_masked), masks ? 1 : 0, 0.02);
+    SpillUses end;
+    end.end = loads;  // of words that nobody has stored
+    EXPECT_NEAR((walked(seqlen_k, causal, end).read - without.read) / bytes, 1, 0.02);
+  }
 }
 
 // Without key tiles nothing is stored, whatever the kernel's trace has.
@@ -100,9 +193,12 @@ Spilled walked(double at, std::int64_t l2_mib, std::int64_t max_events, int clus
     TileWalkOptions options = times();
     options.sampling = 1, options.max_events = max_events, options.warm = warm, options.dirty_bytes_at_start = 0;
     plan.spill_words_per_key_tile = words;
-    if (words > 0) options.spill_uses = {untraced_spill_uses(words, words, 0, 0)};
-    for (int word = 0; word < words && at > 0; ++word)
-      options.spill_uses.front().push_back({at, Kind::last_load, word, false, 1});
+    if (words > 0) {
+      SpillUses uses = untraced_spill_uses(words, {words, words}, 0, 0);
+      for (int word = 0; word < words && at > 0; ++word) uses.whole.push_back({at, Kind::last_load, word, 1});
+      uses.first_whole = uses.whole;  // none is masked
+      options.spill_uses = {uses};
+    }
     return walk_tiles(c, plan, device, 2, options);
   };
   const TileWalk without = walk(0), with = walk(32);
@@ -132,20 +228,26 @@ TEST(SpillUses, AreRefusedOutOfOrderAndBeyondTheFrame) {
   KernelPlan plan = plan_for(c);
   plan.spill_words_per_key_tile = 2;
   const auto refused = [&](const std::vector<SpillUse>& uses, const char* field) {
-    TileWalkOptions options = times();
-    options.spill_uses = {uses};
-    try {
-      walk_tiles(c, plan, load_device("h200"), 1, options);
-    } catch (const InvalidInput& error) {
-      return error.field() == field;
+    int times_refused = 0;
+    for (const auto place : {&SpillUses::whole, &SpillUses::masked, &SpillUses::first_whole, &SpillUses::first_masked,
+                             &SpillUses::begin, &SpillUses::end}) {
+      TileWalkOptions options = times();
+      options.spill_uses.resize(1);
+      options.spill_uses.front().*place = uses;
+      try {
+        walk_tiles(c, plan, load_device("h200"), 1, options);
+      } catch (const InvalidInput& error) {
+        times_refused += error.field() == field ? 1 : 0;
+      }
     }
-    return false;
+    EXPECT_TRUE(times_refused == 0 || times_refused == 6) << times_refused;
+    return times_refused == 6;
   };
-  const SpillUse first{0.5, Kind::store, 0, false, 1};
+  const SpillUse first{0.5, Kind::store, 0, 1};
   EXPECT_FALSE(refused({first}, "spill_uses.at"));
-  EXPECT_TRUE(refused({first, {0.4, Kind::load, 0, false, 1}}, "spill_uses.at"));
-  EXPECT_TRUE(refused({{1, Kind::store, 0, false, 1}}, "spill_uses.at"));
-  EXPECT_TRUE(refused({{0, Kind::store, 2, false, 1}}, "spill_uses.word"));
+  EXPECT_TRUE(refused({first, {0.4, Kind::load, 0, 1}}, "spill_uses.at"));
+  EXPECT_TRUE(refused({{1, Kind::store, 0, 1}}, "spill_uses.at"));
+  EXPECT_TRUE(refused({{0, Kind::store, 2, 1}}, "spill_uses.word"));
 }
 
 // Of CTAs alone on their SM those of one, of two the others', and of three as of two.
@@ -159,7 +261,7 @@ TEST(SpillUses, AreThoseOfAsManyCtasAsAnSmHas) {
     TileWalkOptions options = times();
     options.sampling = 1, options.noise = 0;
     options.cycles_per_key_tile.assign(3, 1000);
-    for (const int n : words) options.spill_uses.push_back(untraced_spill_uses(n, 40, 0, 0));
+    for (const int n : words) options.spill_uses.push_back(untraced_spill_uses(n, {40, 40}, 0, 0));
     const TileWalk walk = walk_tiles(c, plan, device, ctas, options);
     return walk.dram_write_bytes + walk.dirty_bytes_left;
   };

@@ -27,6 +27,7 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
   constexpr int slots = 7, events = 50;
   SpillsToCome spills(slots);
   std::vector<Use> expected, came;
+  const std::vector<SpilledLine> lines(9);
   std::vector<std::tuple<double, int, std::vector<SpillsToCome::Use>>> begins;  // when, slot, uses
   std::uint64_t random = 3;
   for (int slot = 0; slot < slots; ++slot) {
@@ -34,7 +35,8 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
     for (int event = 0; event < events; ++event) {
       std::vector<SpillsToCome::Use> uses(mix(++random) % 9);
       for (std::size_t use = 0; use < uses.size(); ++use) {
-        uses[use] = {now + static_cast<double>(mix(++random) % 8), use};  // so that times are equal, and in any order
+        uses[use] = {now + static_cast<double>(mix(++random) % 8),
+                     &lines[use]};  // so that times are equal, and in any order
         expected.push_back({uses[use].at, slot, use});
       }
       begins.emplace_back(now, slot, uses);
@@ -44,10 +46,10 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
   std::ranges::stable_sort(begins, {}, [](const auto& b) { return std::tuple(std::get<0>(b), std::get<1>(b)); });
   std::ranges::sort(expected, {}, [](const Use& u) { return std::tuple(u.at, u.slot, u.number); });
   double now = 0;
-  const auto take = [&](int slot, std::size_t number) {
+  const auto take = [&](int slot, const SpilledLine& line) {
     const Use& due = expected.at(came.size());
     EXPECT_LE(due.at, now);
-    came.push_back({due.at, slot, number});
+    came.push_back({due.at, slot, static_cast<std::size_t>(&line - lines.data())});
   };
   for (const auto& [begin, slot, uses] : begins) {
     for (const double before : {1., 0.5}) {  // also when a use is due; no event's begin is a use of the one before
@@ -67,13 +69,14 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
 
 TEST(SpillsToCome, AnEventBeginsWhenAllOfTheOneBeforeHaveCome) {
   SpillsToCome spills(2);
-  spills.set(1, {{4, 0}, {3, 1}});
-  const auto ignore = [](int, std::size_t) {};
+  const SpilledLine line{};
+  spills.set(1, {{4, &line}, {3, &line}});
+  const auto ignore = [](int, const SpilledLine&) {};
   spills.until(3, ignore);
-  EXPECT_THROW(spills.set(1, {{5, 0}}), std::logic_error);
-  EXPECT_NO_THROW(spills.set(0, {{5, 0}}));
+  EXPECT_THROW(spills.set(1, {{5, &line}}), std::logic_error);
+  EXPECT_NO_THROW(spills.set(0, {{5, &line}}));
   spills.until(4, ignore);
-  EXPECT_NO_THROW(spills.set(1, {{5, 0}}));
+  EXPECT_NO_THROW(spills.set(1, {{5, &line}}));
 }
 
 // Of two warps, each with its words in order; the slower one ends each key tile, and neither keeps its pace.
@@ -86,12 +89,13 @@ TEST(SpillTimes, AreEachWarpsOwnAndWithinTheirKeyTile) {
     lines[i].at = i < 2 ? 0.25F : 0.75F;
   }
   SpillTimes times(2);
-  const std::vector<SpillsToCome::Use> uses = times.of_event(lines, now, tiles * each, tiles);
+  const std::vector<SpillsToCome::Use> uses =
+      times.of_event(std::vector<const std::vector<SpilledLine>*>(tiles, &lines), now, tiles * each);
   ASSERT_EQ(uses.size(), tiles * lines.size());
   int first_slower = 0;
   for (std::size_t tile = 0; tile < tiles; ++tile) {
     const auto part = [&](std::size_t i) {
-      EXPECT_EQ(uses[tile * 4 + i].number, i);
+      EXPECT_EQ(uses[tile * 4 + i].line, &lines[i]);
       return (uses[tile * 4 + i].at - now) / each - static_cast<double>(tile);
     };
     for (const std::size_t warp : {0U, 1U}) EXPECT_NEAR(3 * part(warp), part(warp + 2), 1e-9);
@@ -101,7 +105,14 @@ TEST(SpillTimes, AreEachWarpsOwnAndWithinTheirKeyTile) {
   }
   EXPECT_GT(first_slower, tiles / 4);
   EXPECT_LT(first_slower, 3 * tiles / 4);
-  EXPECT_TRUE(times.of_event({}, now, each, 1).empty());
+
+  // key tiles that differ, one without any
+  const std::vector<SpilledLine> none, one(1);
+  const std::vector<SpillsToCome::Use> differ = times.of_event({&one, &none, &lines}, now, 3 * each);
+  ASSERT_EQ(differ.size(), 5U);
+  EXPECT_EQ(differ[0].line, &one[0]);
+  EXPECT_EQ(differ[0].at, now);
+  EXPECT_GT(differ[1].at, now + 2 * each);
 }
 
 // Drawn anew each time, about a mean of 1, and none later than the slowest.

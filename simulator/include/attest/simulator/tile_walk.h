@@ -20,15 +20,22 @@ struct LocalFrame {
   bool operator==(const LocalFrame&) const = default;
 };
 
-/// What L2 sees of a key tile's accesses to its local memory: of one word of each warp, or of a part of the warps,
-/// where L1 has it for the others.
+/// What L2 sees of an access to local memory: of one word of each warp, or of a part of the warps, where L1 has it for
+/// the others.
 struct SpillUse {
   enum class Kind : std::uint8_t { store, load, last_load };
   double at = 0;  // of the key tile what lies before it, in [0, 1)
   Kind kind = Kind::store;
-  int word = 0;         // of those that key tiles store, or of those that are parked for a CTA's life
-  bool parked = false;  // the latter
-  double part = 1;      // of the warps
+  int word = 0;     // of the frame
+  double part = 1;  // of the warps
+  bool operator==(const SpillUse&) const = default;
+};
+
+/// Of a CTA's life, each in order: of its key tiles without a mask and with one, of its first where that is such a one,
+/// and of what it does before and behind all of them, at once. None before: it stores what the plan parks, the last
+/// words of its frame.
+struct SpillUses {
+  std::vector<SpillUse> whole, masked, first_whole, first_masked, begin, end;
 };
 
 struct TileWalkOptions {
@@ -59,9 +66,9 @@ struct TileWalkOptions {
   double noise = 1;
   /// Of a thread's local memory, where it is known; else each word that is stored has a place of its own.
   std::optional<LocalFrame> frame;
-  /// Of each key tile where n CTAs share an SM, at [n - 1], of more as of the last: ascending by `at`, words below the
-  /// frame's; none: what the plan stores, at its begin.
-  std::vector<std::vector<SpillUse>> spill_uses;
+  /// Where n CTAs share an SM, at [n - 1], of more as of the last: ascending by `at`, words below the frame's; none:
+  /// what the plan stores, at each key tile's begin.
+  std::vector<SpillUses> spill_uses;
   /// Work that is simulated at most; what lies beyond is extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;

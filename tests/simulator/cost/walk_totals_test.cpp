@@ -257,7 +257,7 @@ TEST(WalkTotals, AnL2OfFewSetsIsRefusedWhereTooMuchOfItWouldBeFollowed) {
       EXPECT_EQ(error.field(), "l2_bytes");
       const std::string begin = fmt::format("l2_bytes: {} makes {} sets", slices * 65536, slices * 16);
       EXPECT_TRUE(std::string(error.what()).starts_with(begin)) << error.what();
-      EXPECT_TRUE(std::string(error.what()).ends_with("must not exceed 1.8e+07")) << error.what();
+      EXPECT_TRUE(std::string(error.what()).ends_with("must not exceed 3.6e+07")) << error.what();
     }
     EXPECT_GT(walked(512), 0);
   }

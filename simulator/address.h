@@ -91,12 +91,6 @@ class LineSampler {
     const L2Hash::Place place = placed(address / line_bytes);
     return (std::size_t{place.home} * slices_ + place.slice) * indices_ + place.index;
   }
-  /// And the one of that side into which it falls there: the same at home, where a copy would be on the other.
-  std::size_t whole_set_of_copy(std::int64_t address, int side) const {
-    const L2Hash::Place place = placed(address / line_bytes);
-    const std::uint32_t slice = side == place.home ? place.slice : hash_->slice_of_copy(place.slice);
-    return (static_cast<std::size_t>(side) * slices_ + slice) * indices_ + place.index;
-  }
   int sets() const { return sets_; }                      // that are followed
   double share() const { return share_; }                 // of all sets
   int directory_sets() const { return directory_sets_; }  // of a partition's directory, that follow what these have

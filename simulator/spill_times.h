@@ -20,11 +20,12 @@ class SpillTimes {
                                           double cycles) {
     std::vector<SpillsToCome::Use> uses;
     const double each = cycles / static_cast<double>(tiles.size());
+    double tile = 0;
     for (const std::vector<SpilledLine>* lines : tiles) {
       if (!lines->empty()) paces_.draw(noise_);
       for (const SpilledLine& line : *lines)
-        uses.push_back({now + line.at * paces_.of(line.warp) / paces_.slowest() * each, &line});
-      now += each;
+        uses.push_back({now + (tile + line.at * paces_.of(line.warp) / paces_.slowest()) * each, &line});
+      ++tile;
     }
     return uses;
   }

@@ -22,10 +22,11 @@ std::vector<SpillUse> uses_of(const SpillTrace& trace, Missed&& missed) {
   return uses;
 }
 
-std::vector<SpillUse> together(std::vector<SpillUse> uses, const std::vector<SpillUse>& others) {
-  uses.insert(uses.end(), others.begin(), others.end());
-  std::ranges::stable_sort(uses, {}, &SpillUse::at);
-  return uses;
+/// Of a turn of the loop that goes through a branch, whose uses stand where the turn goes on behind it.
+std::vector<SpillUse> through(std::vector<SpillUse> branch, const std::vector<SpillUse>& turn) {
+  branch.insert(branch.end(), turn.begin(), turn.end());
+  std::ranges::stable_sort(branch, {}, &SpillUse::at);
+  return branch;
 }
 
 }  // namespace
@@ -40,9 +41,9 @@ SpillUses traced_spill_uses(const SpillTraces& traces, const TracedMisses& misse
   SpillUses uses;
   uses.whole = each(traces.whole, missed.whole);
   uses.masked = each(traces.masked, missed.masked);
-  uses.first_whole = together(uses.whole, all(traces.whole_rescale, missed.rescale));
-  uses.first_masked = together(uses.masked, all(traces.masked_rescale, missed.rescale));
-  uses.begin = all(traces.begin, missed.end);
+  uses.first_whole = through(all(traces.whole_rescale, missed.rescale), uses.whole);
+  uses.first_masked = through(all(traces.masked_rescale, missed.rescale), uses.masked);
+  uses.begin = all(traces.begin, 1);
   uses.end = all(traces.end, missed.end);
   return uses;
 }

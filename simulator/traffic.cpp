@@ -12,6 +12,7 @@ namespace attest {
 
 namespace {
 
+constexpr float before_one = 0x1.fffffep-1F;
 constexpr std::uint32_t of_frames = 0xA5A5A5A4;  // an entry's lines still differ in the two lowest bits alone
 
 std::vector<SpillUses> uses_or_stores(const TileWalkOptions& options, const KernelPlan& plan, const LocalFrame& frame) {
@@ -97,7 +98,8 @@ void Traffic::give_local_memory(Slot& slot, int of_sm) const {
         give(lines, use.word * warps + warp);
         for (const CachedLine& line : lines)
           if ((line.tag ^ of_frames) < use.part * 0x1p32)
-            spill.push_back({line, use.kind, static_cast<std::uint8_t>(warp), static_cast<float>(use.at)});
+            spill.push_back(
+                {line, use.kind, static_cast<std::uint8_t>(warp), std::min(static_cast<float>(use.at), before_one)});
       }
     return spill;
   };
@@ -139,7 +141,7 @@ void Traffic::begin(Slot& slot, double now, int sharing) {
     for (const CachedLine& line : lines) cache_.write(line, slot.side);
   };
   if (!spill_uses_.front().begin.empty()) {
-    for (const SpilledLine& use : spilled(slot, sharing).begin) spill(slot, use);
+    spill_around(slot, spilled(slot, sharing).begin);
   } else {
     store(slot.parked);
     if (has_whole_tiles(slot.walk)) {
@@ -234,14 +236,24 @@ void Traffic::read_bias(const Slot& slot, int tile) {
   }
 }
 
-void Traffic::spill(const Slot& slot, const SpilledLine& use) {
-  const std::int64_t filled = cache_.filled_sectors(), crossed = cache_.crossed_sectors();
+std::int64_t Traffic::use(const Slot& slot, const SpilledLine& use) {
+  const std::int64_t filled = cache_.filled_sectors();
   if (use.kind == SpillUse::Kind::store)
     cache_.write(use.line, slot.side);
   else
     cache_.read(use.line, slot.side, use.kind == SpillUse::Kind::last_load);
-  count_.spill_filled_sectors += cache_.filled_sectors() - filled;
+  return cache_.filled_sectors() - filled;
+}
+
+void Traffic::spill(const Slot& slot, const SpilledLine& line) {
+  const std::int64_t crossed = cache_.crossed_sectors();
+  count_.spill_filled_sectors += use(slot, line);
   count_.crossed_in_steps += cache_.crossed_sectors() - crossed;
+}
+
+void Traffic::spill_around(const Slot& slot, const std::vector<SpilledLine>& lines) {
+  if (slot.walk.first >= slot.walk.last) return;
+  for (const SpilledLine& line : lines) count_.spill_filled_around += use(slot, line);
 }
 
 double Traffic::step(Slot& slot, double now, int sharing, double in_l1) {
@@ -265,7 +277,7 @@ double Traffic::step(Slot& slot, double now, int sharing, double in_l1) {
 }
 
 void Traffic::finish(const Slot& slot, int sharing) {
-  for (const SpilledLine& use : spilled(slot, sharing).end) spill(slot, use);
+  spill_around(slot, spilled(slot, sharing).end);
   const std::int64_t row0 = std::int64_t{slot.at.q_tile} * plan_.tile_m;
   const auto write = [&](const CachedLine& line) { cache_.write(line, slot.side); };
   if (grid_.splits > 1) {  // O and LSE in fp32, for combine()

@@ -113,7 +113,7 @@ class Traffic {
     double together = 0, l1_served = 0;  // in key tiles
     std::int64_t key_tiles = 0;
     std::vector<std::int64_t> shared;  // of these, by CTAs that are n on their SM, at [n - 1]
-    std::int64_t spill_filled_sectors = 0;
+    std::int64_t spill_filled_sectors = 0, spill_filled_around = 0;  // in key tiles, and by CTAs around them
     // of words that are stored in part, by each slot's first CTA that does: of all sets, and sectors that DRAM reads
     std::int64_t in_part_lines = 0, in_part_filled_sectors = 0;
     std::int64_t crossed_in_steps = 0, crossed_in_combine = 0;  // of crossed_sectors()
@@ -138,7 +138,7 @@ class Traffic {
   /// What the last `tiles` key tiles that it has done do with its local memory, each in the order of a warp's machine
   /// code.
   static std::vector<const std::vector<SpilledLine>*> spilled_by(const Slot& slot, int sharing, int tiles);
-  void spill(const Slot& slot, const SpilledLine& use);
+  void spill(const Slot& slot, const SpilledLine& line);
   std::int64_t warps_of_slot() const;
   void walks_together(int key_tiles) { count_.together += key_tiles; }
   /// O and LSE, or a split's share of them, and the words that are loaded for them.
@@ -220,6 +220,10 @@ class Traffic {
   /// The rows that are left after `end` go on as those after `half` did.
   void combine_left(std::int64_t rows, const Combined& half, const Combined& end);
   void combine_tile(std::int64_t batch, std::int64_t head, std::int64_t row0, std::int64_t rows, int side);
+  /// Sectors that DRAM reads for it.
+  std::int64_t use(const Slot& slot, const SpilledLine& use);
+  /// What a CTA that comes to a key tile does before or behind all of them.
+  void spill_around(const Slot& slot, const std::vector<SpilledLine>& lines);
   void store_in_part(Slot& slot);
   void read_query(const Slot& slot);
   double read_keys(Slot& slot, int tile, double now, double in_l1 = 0);

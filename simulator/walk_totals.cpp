@@ -100,15 +100,15 @@ TileWalk WalkTotals::all() const {
   r.l1_served = n.key_tiles == 0 ? 0 : n.l1_served / static_cast<double>(n.key_tiles);
   r.l2_read_bytes = n.l2_read_bytes + unmerged_later() * (grid_.sm_read_bytes - n.sm_read_bytes);
   const std::int64_t crossed_around = traffic_.crossed_sectors() - n.crossed_in_steps - n.crossed_in_combine;
-  r.l2_crossing_bytes = of_all_sets(n.crossed_in_steps) * scale +
-                        of_all_sets(crossed_around) * ratio(schedule_.tasks(), resolution_.tasks) +
-                        of_all_sets(n.crossed_in_combine);
+  const double ctas = ratio(schedule_.tasks(), resolution_.tasks);
+  r.l2_crossing_bytes =
+      of_all_sets(n.crossed_in_steps) * scale + of_all_sets(crossed_around) * ctas + of_all_sets(n.crossed_in_combine);
   r.dirty_bytes_left = of_all_sets(traffic_.dirty_sectors());
   r.in_part_bytes = static_cast<double>(n.in_part_lines * LineSampler::line_bytes);
   r.dram_write_bytes = extrapolated_writes(of_all_sets(traffic_.written_back_sectors()), scale);
   r.dram_read_bytes = tensor_reads(scale) + bias_reads() + r.partial_missed_bytes +
-                      of_all_sets(n.spill_filled_sectors) * scale + of_all_sets(n.in_part_filled_sectors) +
-                      completed(r.dram_write_bytes);
+                      of_all_sets(n.spill_filled_sectors) * scale + of_all_sets(n.spill_filled_around) * ctas +
+                      of_all_sets(n.in_part_filled_sectors) + completed(r.dram_write_bytes);
   return r;
 }
 

@@ -52,26 +52,35 @@ def clock(names, controls):
     return issues[:len(names)], waited, issues[len(names)]
 
 
+class Turn:
+    """Of a loop, of what runs in every turn: instructions, when they issue and are waited for, and its cycles."""
+
+    def __init__(self, kernel, head, latch):
+        always = spill_places.blocks_of_every_turn(kernel, head, latch)
+        self.texts = kernel.texts(always)
+        controls = [kernel.controls[i] for block in always for i in range(kernel.blocks[block][0], kernel.blocks[block][1] + 1)]
+        self.issues, self.waited, self.cycles = clock([spill_places.parts(text)[0] for text in self.texts], controls)
+        self.begins, first = {}, 0  # of its blocks, when they do
+        for block in always:
+            self.begins[block], first = round(self.issues[first]), first + len(kernel.texts([block]))
+
+    def goes_on(self, block):
+        """When it does, in that block or behind it."""
+        return next(at for b, at in self.begins.items() if b >= block)
+
+
 def trace(kernel, head, latch):
     """Cycles of a turn and its (cycle, kind, word, cycle waited for); calls come before the block that always follows."""
-    always = spill_places.blocks_of_every_turn(kernel, head, latch)
-    texts = kernel.texts(always)
-    names = [spill_places.parts(text) for text in texts]
-    controls = [kernel.controls[i] for block in always for i in range(kernel.blocks[block][0], kernel.blocks[block][1] + 1)]
-    issues, waited, cycles = clock([name[0] for name in names], controls)
-    begins, first = {}, 0
-    for block in always:
-        begins[block], first = first, first + len(kernel.texts([block]))
+    turn = Turn(kernel, head, latch)
     accesses = []
     for block in range(head, latch + 1):
         calls = sum(COPY.search(text) is not None for text in kernel.texts([block]))
-        after = min((b for b in always if b >= block), default=latch)
-        accesses += [(round(issues[begins[after]]), "c", 0, None)] * calls
-    for at, text in enumerate(texts):
+        accesses += [(turn.goes_on(block), "c", 0, None)] * calls
+    for at, text in enumerate(turn.texts):
         if not text.startswith("@"):
-            accesses += [(round(issues[at]), kind, word, None if kind == "s" else round(waited[at]))
+            accesses += [(round(turn.issues[at]), kind, word, None if kind == "s" else round(turn.waited[at]))
                          for kind, word in accesses_of(text)]
-    return round(cycles), sorted(accesses, key=lambda access: access[0])
+    return round(turn.cycles), sorted(accesses, key=lambda access: access[0])
 
 
 def accesses_of(text):
@@ -86,19 +95,15 @@ def accesses_of(text):
 
 def rescale(kernel, head, latch):
     """As trace(), of the blocks that rescale O."""
-    always = spill_places.blocks_of_every_turn(kernel, head, latch)
-    turn = [kernel.blocks[block] for block in always]
-    names = [spill_places.parts(text) for text in kernel.texts(always)]
-    issues, _, cycles = clock([name[0] for name in names], [kernel.controls[i] for a, b in turn for i in range(a, b + 1)])
+    turn = Turn(kernel, head, latch)
     accesses = []
     for block in range(head, latch + 1):
-        if block in always or spill_places.branch_of(kernel, block, (head, latch)) != "rescale":
+        if block in turn.begins or spill_places.branch_of(kernel, block, (head, latch)) != "rescale":
             continue
-        behind = next(n for n, b in enumerate(always) if b > block)
-        at = round(issues[sum(b - a + 1 for a, b in turn[:behind])])
+        at = turn.goes_on(block)
         accesses += [(at, kind, word, None if kind == "s" else at) for text in kernel.texts([block])
                      for kind, word in accesses_of(text)]
-    return round(cycles), accesses
+    return round(turn.cycles), accesses
 
 
 def outside(kernel, loops):

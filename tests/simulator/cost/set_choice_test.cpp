@@ -11,24 +11,35 @@
 
 #include "address.h"
 #include "attest/simulator/device.h"
+#include "compiled_registers.h"
 #include "local_frames.h"
 #include "memory_map.h"
+#include "spill_uses.h"
+#include "tile_walks.h"
 
 namespace attest {
 namespace {
 
-/// Of each set the lines of frames, of 131 words of two CTAs of four warps an SM, as the forced spill has them; and
-/// with the copies of SMs whose side is another than a line's home.
+/// Of each set the lines of frames of the forced spill, of two CTAs of four warps an SM, that its whole key tiles
+/// store, and how many of these are live on average, rounded.
 std::vector<std::vector<int>> lines_of_frames(const DeviceSpec& device) {
-  constexpr int words = 131, frame = 158;
+  const Case c = case_of(1, 1, 1, 4096, 128);
+  const KernelPlan plan = plan_named("sm80-spill", c, device);
+  const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, device);
+  const std::vector<double> all_whole(traces.whole.accesses.size(), 1), all_masked(traces.masked.accesses.size(), 1);
+  const int frame = compiled_frame(plan, "sm80-spill", c, device).value().words;
+  const std::vector<double> parts = live_parts(traced_spill_uses(traces, {all_whole, all_masked, 1, 1}).whole, frame);
   const LineSampler all(device, 1);
-  std::vector<int> lines(static_cast<std::size_t>(2 * all.sets())), with_copies = lines;
-  each_word(words, frame, MemoryMap(device), [&](int cta, std::int64_t at) {
-    const std::size_t home = all.whole_set(at), near = all.whole_set_of_copy(at, side_of(cta));
-    ++lines[home], ++with_copies[home];
-    if (near != home) ++with_copies[near];
+  std::vector<int> lines(static_cast<std::size_t>(2 * all.sets())), live = lines;
+  std::vector<double> on_average(lines.size());
+  std::size_t number = 0;
+  each_word(frame, frame, MemoryMap(device), [&](int, std::int64_t at) {
+    const double part = parts[number++ % parts.size()];
+    lines[all.whole_set(at)] += part > 0 ? 1 : 0;
+    on_average[all.whole_set(at)] += part;
   });
-  return {lines, with_copies};
+  std::ranges::transform(on_average, live.begin(), [](double n) { return static_cast<int>(std::lround(n)); });
+  return {lines, live};
 }
 
 std::vector<bool> followed_sets(const DeviceSpec& device, const SetChoice& choice) {
@@ -69,7 +80,7 @@ TEST(SetChoice, OfFullSetsAsLargeAPartIsFollowedAsOfOthers) {
       for (const std::vector<int>& counts : lines) {
         const double was = off(before, share, counts), is = off(after, share, counts);
         std::printf("%s, one set in %d: %.3f off, %.3f before\n", name, sampling, is, was);
-        EXPECT_LE(is, 0.23) << name << ", " << sampling;
+        EXPECT_LE(is, 0.28) << name << ", " << sampling;
         EXPECT_LT(is, was) << name << ", " << sampling;
         left += is, unmatched += was, ++rows;
       }
@@ -104,28 +115,6 @@ TEST(SetChoice, WithoutLinesNothingChanges) {
   SetChoice after = before;
   after.match({std::vector<int>(static_cast<std::size_t>(2 * LineSampler::all_sets(device)), 0)});
   for (std::size_t i = 0; i < after.slices().size(); ++i) EXPECT_EQ(after.slices()[i].value, before.slices()[i].value);
-}
-
-/// Where L2Cache has a line's copy is where copies are counted.
-TEST(SetChoice, CopiesAreCountedWhereTheCacheHasThem) {
-  for (const char* name : {"h200", "h100"}) {
-    const DeviceSpec device = load_device(name);
-    const LineSampler all(device, 1);
-    // of each set by the cache's numbers, which of the sampler's: one, at home and for copies
-    std::vector<std::int64_t> sets(static_cast<std::size_t>(2 * all.sets()), -1);
-    for (std::int64_t at = 0; at < std::int64_t{64} << 20; at += LineSampler::line_bytes)
-      all.for_lines(at, at + LineSampler::line_bytes, [&](const CachedLine& line) {
-        for (const int side : {0, 1}) {
-          const bool far = side != line.home;
-          const std::size_t of_cache =
-              static_cast<std::size_t>(side * all.sets()) + (line.set ^ (far && line.paired != 0 ? 4U : 0U));
-          const auto counted = static_cast<std::int64_t>(all.whole_set_of_copy(at, side));
-          if (sets[of_cache] < 0) sets[of_cache] = counted;
-          EXPECT_EQ(sets[of_cache], counted);
-          EXPECT_EQ(far, counted != static_cast<std::int64_t>(all.whole_set(at)));
-        }
-      });
-  }
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include "attest/problem/error.h"
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
+#include "grid.h"
 #include "tile_walks.h"
+#include "traffic.h"
 
 namespace attest {
 namespace {
@@ -25,7 +27,8 @@ TEST(SpillUses, ATraceSaysWhenEachWordIsStoredAndLoaded) {
                    {30, SpillAccess::Kind::call, 0},
                    {80, SpillAccess::Kind::last_load, 7}}};
   traces.masked = {200, {{100, SpillAccess::Kind::load, 8}}};
-  traces.whole_rescale = {100, {{50, SpillAccess::Kind::store, 7}, {50, SpillAccess::Kind::load, 6}}};
+  // the turn goes on with the last load, behind the branch
+  traces.whole_rescale = {100, {{80, SpillAccess::Kind::last_load, 7}, {80, SpillAccess::Kind::store, 7}}};
   traces.begin.accesses = {{0, SpillAccess::Kind::store, 9}};
   traces.end.accesses = {{0, SpillAccess::Kind::last_load, 7}};
   const SpillUses uses = traced_spill_uses(traces, {{0.25, 0, 0, 0.75}, {0.5}, 0.125, 0.375});
@@ -34,8 +37,8 @@ TEST(SpillUses, ATraceSaysWhenEachWordIsStoredAndLoaded) {
   EXPECT_EQ(uses.masked, (Uses{{0.5, Kind::load, 8, 0.5}}));
   EXPECT_EQ(uses.first_whole, (Uses{{0.1, Kind::load, 9, 0.25},
                                     {0.2, Kind::store, 7, 1},
-                                    {0.5, Kind::store, 7, 1},
-                                    {0.5, Kind::load, 6, 0.125},
+                                    {0.8, Kind::last_load, 7, 0.125},
+                                    {0.8, Kind::store, 7, 1},
                                     {0.8, Kind::last_load, 7, 0.75}}));
   EXPECT_EQ(uses.first_masked, uses.masked);
   EXPECT_EQ(uses.begin, (Uses{{0, Kind::store, 9, 1}}));
@@ -157,7 +160,7 @@ TEST(SpillUses, AreTheirKeyTilesOwn) {
     };
     EXPECT_NEAR(stored(&SpillUses::begin), 1, 0.02);
     EXPECT_NEAR(stored(&SpillUses::end), 1, 0.02);
-    EXPECT_NEAR(stored(&SpillUses::whole), masks ? 0.9 : 1, 0.1);  // the first queries see no tile without a mask
+    EXPECT_NEAR(stored(&SpillUses::whole), masks ? 0.875 : 1, 0.02);  // the first queries see no tile without a mask
     EXPECT_NEAR(stored(&SpillUses::masked), masks ? 1 : 0, 0.02);
     EXPECT_NEAR(stored(&SpillUses::first_whole), masks ? 0 : 1, 0.02);
     EXPECT_NEAR(stored(&SpillUses::first_masked), masks ? 1 : 0, 0.02);
@@ -165,6 +168,11 @@ TEST(SpillUses, AreTheirKeyTilesOwn) {
     end.end = loads;  // of words that nobody has stored
     EXPECT_NEAR((walked(seqlen_k, causal, end).read - without.read) / bytes, 1, 0.02);
   }
+  // CTAs without a key tile do neither
+  SpillUses around;
+  around.begin = stores, around.end = loads;
+  EXPECT_EQ(walked(0, Causal::none, around).written, walked(0, Causal::none, {}).written);
+  EXPECT_EQ(walked(0, Causal::none, around).read, walked(0, Causal::none, {}).read);
 }
 
 // Without key tiles nothing is stored, whatever the kernel's trace has.
@@ -176,6 +184,46 @@ TEST(SpillUses, OfACaseWithoutKeys) {
   EXPECT_EQ(r.walk.key_tiles, 0);
   EXPECT_TRUE(r.walk_options.spill_uses.empty());
   EXPECT_GT(r.sm_write_bytes, 0);
+}
+
+// Whatever the mask and the order, key tiles by what the mask makes of them, several of an event too.
+TEST(SpillUses, KeyTilesAreMaskedWhereTheirClassSaysSo) {
+  std::vector<Case> cases(4, case_of(1, 1, 1, 1024, 64));
+  cases[0].problem.seqlen_k = 1088, cases[0].problem.causal = Causal::bottom_right;
+  cases[1].problem.window_left = 300, cases[1].problem.window_right = 200;
+  cases[2].problem.prefix = 256, cases[2].problem.causal = Causal::bottom_right;
+  cases[3].problem.seqlen_k = 1000;
+  int masked_tiles = 0, whole_tiles = 0;
+  for (const Case& c : cases)
+    for (const KeyOrder order : {KeyOrder::descending, KeyOrder::ascending}) {
+      KernelPlan plan = plan_for(c);
+      plan.key_order = order;
+      const Grid grid(c, plan);
+      for (int q_tile = 0; q_tile < grid.q_tiles; ++q_tile) {
+        Work work = grid.entry(0).work;
+        work.q_tile = q_tile;
+        Slot slot;
+        slot.walk = grid.walk(0, q_tile, 0);
+        slot.spill.resize(1);
+        const SpilledLines& lines = slot.spill.front();
+        for (const int tiles : {1, 3})
+          for (slot.position = slot.walk.first + tiles; slot.position <= slot.walk.last; ++slot.position) {
+            const auto used = Traffic::spilled_by(slot, 2, tiles);
+            ASSERT_EQ(std::ssize(used), tiles);
+            for (int i = 0; i < tiles; ++i) {
+              const int position = slot.position - tiles + i;
+              const bool masked = classify(plan, work, slot.walk.tile(position)) != TileClass::full;
+              const bool first = position == slot.walk.first;
+              EXPECT_EQ(used[static_cast<std::size_t>(i)], masked ? (first ? &lines.first_masked : &lines.masked)
+                                                                  : (first ? &lines.first_whole : &lines.whole))
+                  << command_line(c) << ", queries " << q_tile << ", position " << position;
+              ++(masked ? masked_tiles : whole_tiles);
+            }
+          }
+      }
+    }
+  EXPECT_GT(masked_tiles, 100);
+  EXPECT_GT(whole_tiles, 100);
 }
 
 /// 264 CTAs of 16 key tiles each whose 4 warps store 32 words in each and load them for the last time at `at`, beside

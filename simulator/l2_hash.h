@@ -34,6 +34,7 @@ class L2Hash {
   std::uint32_t slices() const { return of_.parts << of_.slice_bits; }
   /// Of so many, the first, the other partition keeps copies in the slice whose number differs in the lowest bit.
   std::uint32_t paired_slices() const { return of_.paired_slices; }
+  std::uint32_t slice_of_copy(std::uint32_t slice) const { return slice ^ (slice < of_.paired_slices ? 1u : 0u); }
 
   /// What lines have in common of which the first one's number is a multiple of 1024.
   struct Block {

@@ -76,4 +76,10 @@ bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages)
   return keys.cycles > 0 && keys.loads == 0;
 }
 
+InStepTimes in_step_times(bool pages) {
+  // means of docs/results/h200-sm/in_step_ctas.csv, and what key tiles vary by there
+  return pages ? InStepTimes{.lag = 0.004, .apart = 0.006, .of_tile = 0, .of_sm = 0.0003, .mates = 1}
+               : InStepTimes{.lag = 0.053, .apart = 0.009, .of_tile = 0.019, .of_sm = 0.0103, .mates = 0.4};
+}
+
 }  // namespace attest

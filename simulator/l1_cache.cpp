@@ -14,12 +14,18 @@ namespace attest {
 namespace {
 
 constexpr int line_bytes = 128;
-// What a row of four lines that is 2^i rows farther on changes of a line's set and of its bank
-// (docs/results/h200-l1.md); of the last one both hang on the pages of an allocation.
-constexpr std::array<std::size_t, 17> set_bits = {33, 22, 44, 12, 114, 123, 47, 82, 58, 92, 75, 54, 42, 61, 50, 89, 76};
-constexpr std::array<std::size_t, 17> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3, 1, 3, 2, 1, 3, 1};
+// What each bit of the number of a row of four lines, its virtual address / 512, changes of a line's set and of its
+// bank (docs/results/h200-l1.md).
+constexpr std::array<std::size_t, 30> set_bits = {33, 22, 44,  12, 114, 123, 47, 82, 58, 92, 75, 54, 42,  61,  50,
+                                                  89, 76, 111, 8,  20,  123, 41, 34, 49, 70, 56, 60, 115, 109, 5};
+constexpr std::array<std::size_t, 30> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3, 1, 3, 2, 1,
+                                                   3, 1, 3, 2, 3, 1, 3, 1, 2, 3, 2, 1, 3, 1, 3};
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
+
+// How far the CTA that began later is in its key tile where the other one of its SM begins one, by eighths of a key
+// tile: mean of the `apart` of docs/results/h200-sm/warp_paces.csv and h100/warp_paces.csv
+constexpr std::array<double, 8> later_cta_at = {0.166, 0.271, 0.171, 0.056, 0.056, 0.102, 0.103, 0.075};
 
 /// Words that a turn loads before it stores them.
 std::vector<int> outliving_words(const SpillTrace& trace) {
@@ -32,8 +38,15 @@ std::vector<int> outliving_words(const SpillTrace& trace) {
 
 }  // namespace
 
-std::uint32_t row_at_random(std::uint64_t seed) {
-  return static_cast<std::uint32_t>(mix(seed)) % (1U << set_bits.size());
+int AddressedLines::number(std::int64_t line) {
+  const auto [at, first] = number_of_.try_emplace(line / L1Cache::lines_a_row, rows_.size());
+  if (first) rows_.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
+  return static_cast<int>(at->second * L1Cache::lines_a_row + static_cast<std::size_t>(line % L1Cache::lines_a_row));
+}
+
+std::int64_t buffer_at_random(std::uint64_t seed) {
+  constexpr int bits = 39, aligned_bits = 25;  // of an address that set_bits tell apart, and of 32 MiB
+  return static_cast<std::int64_t>(mix(seed) % (1U << (bits - aligned_bits))) << aligned_bits;
 }
 
 Frames::Frames(const FramePlaces& places, int sm, int words, int warps) {
@@ -60,6 +73,7 @@ L1Cache::L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t han
 
 void L1Cache::let_go(Bank& bank, std::vector<int>& set) {
   const auto chosen = std::min_element(set.begin(), set.end(), [this](int a, int b) {
+    if (has_come(a) != has_come(b)) return has_come(a);
     return held(a).used != held(b).used ? held(b).used : held(a).at < held(b).at;
   });
   held(*chosen) = {};
@@ -68,44 +82,45 @@ void L1Cache::let_go(Bank& bank, std::vector<int>& set) {
 }
 
 void L1Cache::let_go_at_hand(Bank& bank) {
-  while (bank.sets[bank.hand].empty()) bank.hand = (bank.hand + 1) % sets_a_bank;
-  let_go(bank, bank.sets[bank.hand]);
-  bank.hand = (bank.hand + 1) % sets_a_bank;
+  for (std::size_t passed = 0; passed < sets_a_bank; ++passed) {
+    std::vector<int>& set = bank.sets[bank.hand];
+    bank.hand = (bank.hand + 1) % sets_a_bank;
+    if (std::ranges::none_of(set, [this](int line) { return has_come(line); })) continue;
+    return let_go(bank, set);
+  }
 }
 
-bool L1Cache::use(int line, bool keep) {
+bool L1Cache::use(int line, bool keep, double takes) {
   Bank& bank = bank_of(line);
   Held& of = held(line);
   const bool hit = of.at >= 0;
-  ++now_;
-  if (hit && keep) of = {now_, true, false};
-  if (hit && !keep && !of.on_its_way) of = {0, false, false};
+  ++accesses_;
+  if (hit && keep) of = {accesses_, true, false, of.arrives};
+  if (hit && !keep && !of.leaves) of = {0, false, false, of.arrives};
   if (bank.lines > bank.room)
     for (int n = hit ? 1 : lines_a_miss; n > 0 && bank.lines > 0; --n) let_go_at_hand(bank);
   if (hit || bank.room == 0) return hit;
   std::vector<int>& set = bank.sets[place(line).set];
   if (set.size() == ways) let_go(bank, set);
-  of = {now_, false, !keep};
+  of = {accesses_, false, !keep, time_ + takes};
   set.push_back(line);
   ++bank.lines;
+  if (!keep) leaving_.push({of.arrives, line, accesses_}), go_on(time_);
   return false;
 }
 
-void L1Cache::arrived(int line, std::int64_t since) {
-  if (!held(line).on_its_way || held(line).at != since) return;
-  std::erase(bank_of(line).sets[place(line).set], line);
-  --bank_of(line).lines;
-  held(line) = {};
+void L1Cache::go_on(double now) {
+  time_ = now;
+  for (; !leaving_.empty() && leaving_.top().arrives <= now; leaving_.pop()) {
+    const auto [arrives, line, since] = leaving_.top();
+    if (!held(line).leaves || held(line).at != since) continue;
+    std::erase(bank_of(line).sets[place(line).set], line);
+    --bank_of(line).lines;
+    held(line) = {};
+  }
 }
 
-void LastUses::add(double now, double waited_for, int line, const L1Cache& cache) {
-  on_their_way_.push({now + std::clamp(waited_for, 0.0, l1_miss_cycles), line, cache.accesses()});
-}
-
-void LastUses::come(double now, L1Cache& cache) {
-  for (; !on_their_way_.empty() && on_their_way_.top().arrives <= now; on_their_way_.pop())
-    cache.arrived(on_their_way_.top().line, on_their_way_.top().since);
-}
+double cycles_until_it_comes(double waited_for) { return std::clamp(waited_for, 0.0, l1_miss_cycles); }
 
 std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
   for (const std::int64_t kib : configurations_kib)
@@ -161,9 +176,13 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   Noise noise;
   WarpPaces paces(static_cast<std::size_t>(warps));
   for (int d = 0; d < distances; ++d) {
+    const double behind = (2 * d + 1) / (2.0 * distances);
+    // a part of `distances`
+    const double as_often =
+        later_cta_at.size() * later_cta_at.at(static_cast<std::size_t>(later_cta_at.size() * (1 - behind)));
     std::vector<Event> events;
     for (int cta = 0; cta < ctas; ++cta) {
-      double begins = cta * trace.cycles * (2 * d + 1) / (2.0 * distances);
+      double begins = cta * trace.cycles * behind;
       for (int turn = 0; turn < turns + ctas; ++turn) {  // the last ones beside those that are behind, not counted
         paces.draw(noise);
         for (int warp = 0; warp < warps; ++warp) {
@@ -177,26 +196,23 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
     const Frames frames(places, d * sms_apart, words, ctas * warps);
     L1Cache cache(lines, frames.rows());
-    LastUses on_their_way;
     std::vector<std::vector<bool>> missed(all_warps * turns, std::vector<bool>(trace.accesses.size()));
     for (const Event& e : events) {
-      on_their_way.come(e.at, cache);
+      cache.go_on(e.at);
       const SpillAccess& a = trace.accesses[e.access];
       const bool last = a.kind == SpillAccess::Kind::last_load, counted = e.turn >= settled && e.turn < turns;
       const int line = frames.line(e.warp, a.word);
       if (a.kind == SpillAccess::Kind::store) {
         cache.store(line);
-      } else if (!cache.load(line, last)) {
-        if (e.turn < turns)
-          missed[static_cast<std::size_t>(e.turn) * all_warps + static_cast<std::size_t>(e.warp)][e.access] = true;
-        if (last) on_their_way.add(e.at, e.pace * (a.waited - a.at), line, cache);
+      } else if (!cache.load(line, last, cycles_until_it_comes(e.pace * (a.waited - a.at))) && e.turn < turns) {
+        missed[static_cast<std::size_t>(e.turn) * all_warps + static_cast<std::size_t>(e.warp)][e.access] = true;
       }
       if (!counted || e.access + 1 < trace.accesses.size()) continue;
-      for (const int word : outliving) of.after += cache.holds(frames.line(e.warp, word)) ? 0 : 1;
+      for (const int word : outliving) of.after += cache.holds(frames.line(e.warp, word)) ? 0 : as_often;
     }
     for (std::size_t turn = settled * all_warps; turn < missed.size(); ++turn) {
-      of.waits += waits_for(trace, missed[turn]);
-      for (std::size_t i = 0; i < missed[turn].size(); ++i) of.of_access[i] += missed[turn][i] ? 1 : 0;
+      of.waits += as_often * waits_for(trace, missed[turn]);
+      for (std::size_t i = 0; i < missed[turn].size(); ++i) of.of_access[i] += missed[turn][i] ? as_often : 0;
     }
   }
   const double times = distances * (turns - settled) * ctas * warps;
@@ -207,34 +223,29 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   return of;
 }
 
-double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines,
+double driven_out(int words, int warps, std::span<const std::vector<PassingRows>> others_of_sms, int uses, int lines,
                   const FramePlaces& places) {
-  constexpr int placements = 32, sms_apart = 4, turns = 12, settled = 4,
-                bytes_a_row = L1Cache::lines_a_row * line_bytes;
-  if (words == 0 || others.empty()) return 0;
+  constexpr int placements = 96, sms_apart = 4, turns = 12, settled = 4;
+  if (words == 0 || others_of_sms.empty()) return 0;
   std::int64_t used = 0, gone = 0;
   for (int placement = 0; placement < placements; ++placement) {
-    std::uint64_t seed = static_cast<std::uint64_t>(placement) << 32;
+    const std::vector<PassingRows>& others = others_of_sms[static_cast<std::size_t>(placement) % others_of_sms.size()];
     const Frames frames(places, placement * sms_apart, words, warps);
-    std::vector<std::uint32_t> rows = frames.rows();
-    std::vector<int> passing;  // lines, turn after turn
-    const auto pass = [&](std::int64_t line, bool first) {
-      const auto row = static_cast<std::uint32_t>(line / L1Cache::lines_a_row);
-      if (first || rows.back() != row) rows.push_back(row);
-      passing.push_back(static_cast<int>((rows.size() - 1) * L1Cache::lines_a_row +
-                                         static_cast<std::size_t>(line % L1Cache::lines_a_row)));
-    };
-    for (int turn = 0; turn < turns; ++turn)
-      for (const PassingRows& of : others)
-        for (int tile = 0; tile < of.tiles; ++tile) {
-          const std::int64_t begin = std::int64_t{row_at_random(seed++)} * bytes_a_row;
-          for (int row = 0; row < of.rows; ++row) {
-            const std::int64_t from = begin + row * of.stride_bytes, to = from + of.row_bytes;
-            for (std::int64_t line = from / line_bytes; line * line_bytes < to; ++line) pass(line, row == 0);
-          }
-        }
-    L1Cache cache(lines, rows);
-    const std::size_t a_turn = passing.size() / turns;
+    AddressedLines addressed(frames.rows());
+    std::vector<std::vector<int>> passing;  // lines, tile by tile, turn after turn
+    for (int turn = 0; turn < turns; ++turn) {
+      // elsewhere each turn: where frames lie to tensors is chance
+      const std::int64_t buffer =
+          buffer_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(turn));
+      for (const PassingRows& of : others) {
+        passing.emplace_back();
+        for (int row = turn * of.rows; row < (turn + 1) * of.rows; ++row)
+          addressed.for_lines(buffer + of.first_byte + row * of.stride_bytes, of.row_bytes,
+                              [&](int line) { passing.back().push_back(line); });
+      }
+    }
+    L1Cache cache(lines, addressed.rows());
+    double now = 0;
     for (int turn = 0; turn < turns; ++turn) {
       for (int use = 0; use < uses; ++use)
         for (int word = 0; word < words; ++word)
@@ -242,7 +253,11 @@ double driven_out(int words, int warps, std::span<const PassingRows> others, int
             const bool held = cache.load(frames.line(warp, word), false);
             if (turn >= settled && use == 0) ++used, gone += held ? 0 : 1;
           }
-      for (std::size_t i = 0; i < a_turn; ++i) cache.load(passing[static_cast<std::size_t>(turn) * a_turn + i], false);
+      for (std::size_t i = 0; i < others.size(); ++i) {
+        for (const int line : passing[static_cast<std::size_t>(turn) * others.size() + i])
+          others[i].loaded ? cache.load(line, false, 1) : cache.store(line);
+        cache.go_on(++now);
+      }
     }
   }
   return used == 0 ? 0 : static_cast<double>(gone) / static_cast<double>(used);

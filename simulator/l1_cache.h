@@ -4,14 +4,19 @@
 // 128 sets of 4 ways. Where a bank holds more than it has room for, a hand that goes round its sets has the next one
 // let go of a line: of those that were not hit since they came, where there are any, the least recently used one. A
 // store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU): where it misses
-// it has a line until its data come, and where it hits the line is the first of its set to go. All of it is measured
-// access by access (docs/results/h200-l1.md), by words of local memory on an H200 alone. H200 and H100 do alike with
-// global memory; other devices are taken to, and LDG.LU is as LDL.LU.
+// it has a line until its data come, and where it hits the line is the first of its set to go. A line whose data are on
+// their way is not let go of. A line's set and bank hang on its virtual address. All of it is measured access by access
+// (docs/results/h200-l1.md), by words of local memory on an H200 alone. H200 and H100 do alike with global memory;
+// other devices are taken to, and LDG.LU is as LDL.LU.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "attest/simulator/device.h"
@@ -31,23 +36,28 @@ class L1Cache {
   /// `lines` of those of `rows` at most are held, numbered four to a row. A row is an address / 512. `hand` is
   /// the set that lets go of a line first.
   L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t hand = 0);
-  /// Whether the line was held.
-  bool store(int line) { return use(line, true); }
-  bool load(int line, bool last_use) { return use(line, !last_use); }
+  /// Whether the line was held. `takes`: cycles until the data of a load that misses have come.
+  bool store(int line) { return use(line, true, 0); }
+  bool load(int line, bool last_use, double takes = 0) { return use(line, !last_use, takes); }
   bool holds(int line) const { return held_[static_cast<std::size_t>(line)].at >= 0; }
-  /// So far.
-  std::int64_t accesses() const { return now_; }
-  /// The data of a last use have come that missed as the access of that number, counted from 1.
-  void arrived(int line, std::int64_t since);
+  /// It is that time, in cycles, and not before it was last.
+  void go_on(double now);
 
  private:
   static constexpr int banks = lines_a_row, reserved_lines = 56;
   static constexpr std::size_t sets_a_bank = 128, ways = 4;
   static constexpr int lines_a_miss = 5;  // that go where a line comes while its bank holds one too many
   struct Held {
-    std::int64_t at = -1;     // of its last use; -1: not held
-    bool used = false;        // was hit since it came
-    bool on_its_way = false;  // a last use's, which nobody has used since
+    std::int64_t at = -1;  // of its last use; -1: not held
+    bool used = false;     // was hit since it came
+    bool leaves = false;   // when its data come: a last use's, which nobody has used since
+    double arrives = -HUGE_VAL;
+  };
+  struct Leaving {
+    double arrives;
+    int line;
+    std::int64_t since;  // the access that missed
+    bool operator>(const Leaving& other) const { return arrives > other.arrives; }
   };
   struct Place {
     std::size_t set = 0, bank = 0;  // the bank of a row's first line; the others lie beside it
@@ -57,14 +67,17 @@ class L1Cache {
     std::size_t hand = 0;  // the set that lets go of a line next
     std::array<std::vector<int>, sets_a_bank> sets;
   };
-  bool use(int line, bool keep);
+  bool use(int line, bool keep, double takes);
+  bool has_come(int line) const { return held_[static_cast<std::size_t>(line)].arrives <= time_; }
   Bank& bank_of(int line) { return banks_[static_cast<std::size_t>(line) % banks ^ place(line).bank]; }
   const Place& place(int line) const { return place_of_[static_cast<std::size_t>(line / lines_a_row)]; }
   Held& held(int line) { return held_[static_cast<std::size_t>(line)]; }
   void let_go(Bank& bank, std::vector<int>& set);
   void let_go_at_hand(Bank& bank);
 
-  std::int64_t now_ = 0;
+  double time_ = 0;
+  std::int64_t accesses_ = 0;
+  std::priority_queue<Leaving, std::vector<Leaving>, std::greater<>> leaving_;
   std::vector<Place> place_of_;  // by row
   std::vector<Held> held_;
   std::array<Bank, banks> banks_;
@@ -80,23 +93,9 @@ struct SpillAccess {
   int waited = 0;  // until when a load needs not have brought its word; the next turn's begin and later likewise
 };
 
-/// Last uses that miss, until their data come.
-class LastUses {
- public:
-  /// The cache's last access, which its warp waits for after so many cycles: from then on time stands still.
-  void add(double now, double waited_for, int line, const L1Cache& cache);
-  /// Tells the cache of those that have come.
-  void come(double now, L1Cache& cache);
-
- private:
-  struct Load {
-    double arrives;
-    int line;
-    std::int64_t since;
-    bool operator<(const Load& other) const { return arrives > other.arrives; }
-  };
-  std::priority_queue<Load> on_their_way_;
-};
+/// Cycles until the word of a load that misses has come, `waited_for` of which pass before its warp waits for it: from
+/// then on time stands still.
+double cycles_until_it_comes(double waited_for);
 
 /// Where a kernel's frames lie, of so many words a thread.
 struct FramePlaces {
@@ -117,8 +116,27 @@ class Frames {
   std::vector<int> first_;  // by warp
 };
 
-/// The first row of what lies nobody knows where.
-std::uint32_t row_at_random(std::uint64_t seed);
+/// Lines beside frames, by their virtual addresses: numbered as L1Cache has those of rows().
+class AddressedLines {
+ public:
+  explicit AddressedLines(std::vector<std::uint32_t> frames) : rows_(std::move(frames)) {}
+  /// Of `bytes` from `first` on, each line.
+  template <class F>
+  void for_lines(std::int64_t first, std::int64_t bytes, F&& f) {
+    for (std::int64_t line = first / line_bytes; line * line_bytes < first + bytes; ++line) f(number(line));
+  }
+  const std::vector<std::uint32_t>& rows() const { return rows_; }
+
+ private:
+  static constexpr std::int64_t line_bytes = 128;
+  int number(std::int64_t line);
+
+  std::vector<std::uint32_t> rows_;
+  std::unordered_map<std::int64_t, std::size_t> number_of_;
+};
+
+/// Where a buffer begins that lies nobody knows where: large ones do at multiples of 32 MiB.
+std::int64_t buffer_at_random(std::uint64_t seed);
 
 struct SpillTrace {
   int cycles = 0;  // of a turn
@@ -151,15 +169,18 @@ int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 /// turn together and go through it at paces of their own.
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places);
 
-/// Rows of tiles that are loaded or stored through L1, all of them once.
+/// Rows of tiles that pass through L1, one after the other, all of them once. A tile that is loaded is on its way as a
+/// whole.
 struct PassingRows {
-  int tiles = 0, rows = 0, row_bytes = 0;
+  std::int64_t first_byte = 0;  // of the buffer's
+  int rows = 0, row_bytes = 0;
   std::int64_t stride_bytes = 0;
+  bool loaded = true;
 };
 
 /// The part of `words` of `warps` each that L1 has let go of when they are loaded again, where they are loaded `uses`
-/// times and then `others` pass, again and again. Where tiles lie is not known.
-double driven_out(int words, int warps, std::span<const PassingRows> others, int uses, int lines,
+/// times and then the next tile of each of its SM's `others` passes, again and again.
+double driven_out(int words, int warps, std::span<const std::vector<PassingRows>> others, int uses, int lines,
                   const FramePlaces& places);
 
 /// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <utility>
 
 #include "address.h"
-#include "attest/simulator/step_time.h"
 #include "copy_time.h"
 
 namespace attest {
@@ -75,31 +72,31 @@ Turn turn_of(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace&
 /// An SM's L1 while its CTAs go through turns.
 class Sm {
  public:
-  Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, const RowStrides& strides, int turns, int lines,
-     const FramePlaces& places, int ctas, bool together, int placement)
+  /// `keys`: of each of its CTAs.
+  Sm(const KernelPlan& plan, const Turn& turn, const SpillTrace& trace, std::span<const KeysAt> keys, int turns,
+     int lines, const FramePlaces& places, int placement)
       : warps_(plan.num_warps),
-        ctas_(ctas),
-        turns_in_all_(turns + ctas),
-        together_(together),
+        ctas_(static_cast<int>(keys.size())),
+        turns_in_all_(turns + ctas_),
         turn_(turn),
         trace_(trace),
-        frames_(places, placement * sms_apart, turn.words, ctas * plan.num_warps),
-        cache_(lines, rows(plan, strides, placement)),
+        frames_(places, placement * sms_apart, turn.words, ctas_ * plan.num_warps),
+        cache_(lines, rows(plan, keys, placement)),
         arrives_(argument_lines, -HUGE_VAL),
         missing_(trace.accesses.size()) {}
 
-  void come(double now) { on_their_way_.come(now, cache_); }
+  void go_on(double now) { cache_.go_on(now); }
   void call(double now) {
     for (std::size_t line = 0; line < argument_lines; ++line) {
-      const bool held = cache_.load(frames_.lines() + static_cast<int>(line), false);
+      const bool held = cache_.load(arguments_.at(line), false, l1_miss_cycles);
       if (!held && now >= arrives_[line]) arrives_[line] = now + l1_miss_cycles;
       ++asked_;
       waited_for_ += std::max(0.0, arrives_[line] - now) / l1_miss_cycles;
     }
   }
   void copy(const Event& e, int turn) {
-    for (const int line : copied_.at(place(together_ ? 0 : e.cta, turn, e.index))) {
-      const bool held = cache_.load(line, false);
+    for (const int line : copied_.at(place(e.cta, turn, e.index))) {
+      const bool held = cache_.load(line, false, l1_miss_cycles);
       int& seen = seen_[static_cast<std::size_t>(e.cta)][static_cast<std::size_t>(line)];
       if (seen == turn) continue;  // by this CTA
       seen = turn;
@@ -107,7 +104,7 @@ class Sm {
       found_ += held ? 1 : 0;
     }
   }
-  void spill(const Event& e, double now) {
+  void spill(const Event& e) {
     const SpillAccess& a = trace_.accesses[static_cast<std::size_t>(e.index)];
     for (int warp = e.cta * warps_; warp < (e.cta + 1) * warps_; ++warp) {
       const int line = frames_.line(warp, a.word);
@@ -115,8 +112,8 @@ class Sm {
         cache_.store(line);
         continue;
       }
-      const bool last = a.kind == SpillAccess::Kind::last_load, held = cache_.load(line, last);
-      if (last && !held) on_their_way_.add(now, a.waited - a.at, line, cache_);
+      const bool held =
+          cache_.load(line, a.kind == SpillAccess::Kind::last_load, cycles_until_it_comes(a.waited - a.at));
       missed_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(e.index)] = !held;
     }
   }
@@ -143,52 +140,40 @@ class Sm {
   }
 
  private:
-  std::size_t place(int head, int turn, int copy) const {
+  std::size_t place(int cta, int turn, int copy) const {
     const auto at = [](int i) { return static_cast<std::size_t>(i); };
-    return (at(head) * at(turns_in_all_) + at(turn)) * turn_.copies.size() + at(copy);
+    return (at(cta) * at(turns_in_all_) + at(turn)) * turn_.copies.size() + at(copy);
   }
-  /// Of frames, of arguments, and of what each head's copies pass through, which are noted in the order of place().
-  /// Rows begin anywhere, in steps of what a lane copies.
-  std::vector<std::uint32_t> rows(const KernelPlan& plan, const RowStrides& strides, int placement) {
-    constexpr int line_bytes = LineSampler::line_bytes;
-    std::vector<std::uint32_t> all = frames_.rows();
+  /// Of frames, of arguments, and of what each CTA's copies pass through, which are noted in the order of place().
+  std::vector<std::uint32_t> rows(const KernelPlan& plan, std::span<const KeysAt> keys, int placement) {
     const auto anywhere = [placement](int object) {
-      return row_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(object));
+      return buffer_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(object));
     };
-    all.push_back(anywhere(0));
-    std::map<std::pair<int, std::int64_t>, std::size_t> number;  // of a head's K or V by where they are
-    for (int head = 0; head < (together_ ? 1 : ctas_); ++head)
+    AddressedLines addressed(frames_.rows());
+    addressed.for_lines(anywhere(1), argument_lines * std::int64_t{128}, [&](int line) { arguments_.push_back(line); });
+    for (const KeysAt& at : keys)
       for (int turn = 0; turn < turns_in_all_; ++turn)
         for (const Copy& copy : turn_.copies) {
           const bool key = copy.x == Operand::k;
-          const int object = 2 * head + (key ? 1 : 2), bytes = plan.copy_bytes(copy.x);
-          const std::int64_t base = std::int64_t{anywhere(object)} * L1Cache::lines_a_row * line_bytes +
-                                    static_cast<std::int64_t>(anywhere(2 * ctas_ + 1 + object)) * bytes % line_bytes;
+          const std::int64_t stride = key ? at.k_stride : at.v_stride;
           std::vector<int>& lines = copied_.emplace_back();
-          for (int row = copy.row; row < std::min(copy.row + plan.copy_rows(copy.x), plan.rows(copy.x)); ++row) {
-            const std::int64_t from =
-                base + copy.byte + (std::int64_t{turn} * plan.rows(copy.x) + row) * (key ? strides.k : strides.v);
-            for (std::int64_t line = from / line_bytes; line * line_bytes < from + copy.bytes; ++line) {
-              const auto [at, first] = number.try_emplace({object, line / L1Cache::lines_a_row}, all.size());
-              if (first) all.push_back(static_cast<std::uint32_t>(line / L1Cache::lines_a_row));
-              lines.push_back(static_cast<int>(at->second * L1Cache::lines_a_row +
-                                               static_cast<std::size_t>(line % L1Cache::lines_a_row)));
-            }
-          }
+          for (int row = copy.row; row < std::min(copy.row + plan.copy_rows(copy.x), plan.rows(copy.x)); ++row)
+            addressed.for_lines(
+                anywhere(0) + (key ? at.k : at.v) + copy.byte + (std::int64_t{turn} * plan.rows(copy.x) + row) * stride,
+                copy.bytes, [&](int line) { lines.push_back(line); });
         }
-    seen_.assign(static_cast<std::size_t>(ctas_), std::vector<int>(all.size() * L1Cache::lines_a_row, -1));
-    return all;
+    seen_.assign(keys.size(), std::vector<int>(addressed.rows().size() * L1Cache::lines_a_row, -1));
+    return addressed.rows();
   }
 
   int warps_, ctas_, turns_in_all_;
-  bool together_;
   const Turn& turn_;
   const SpillTrace& trace_;
   Frames frames_;
-  std::vector<std::vector<int>> copied_;  // lines, in order
+  std::vector<int> arguments_;            // lines
+  std::vector<std::vector<int>> copied_;  // likewise, in order
   std::vector<std::vector<int>> seen_;    // by a CTA: in which turn last
   L1Cache cache_;
-  LastUses on_their_way_;
   std::vector<double> arrives_;
   std::vector<std::vector<bool>> missed_;
   std::vector<double> missing_;  // loads, by access
@@ -197,16 +182,15 @@ class Sm {
 
 }  // namespace
 
-L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
-               int lines, const FramePlaces& places, int ctas, bool together, bool in_step) {
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
+               int lines, const FramePlaces& places, int ctas, bool in_step) {
   constexpr int distances = 16, turns = 10, settled = 4;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
   L1Turn mean;
   mean.of_access.resize(trace.accesses.size());
   for (int d = 0; d < distances; ++d) {
-    // of CTAs in step one is a key tile's deviation behind
-    const double behind = in_step ? step_deviation(plan, device, ctas) : (2 * d + 1) / (2.0 * distances);
+    const double behind = in_step ? in_step_times(false).lag : (2 * d + 1) / (2.0 * distances);
     struct Placed {
       double at;
       int turns_behind;
@@ -220,16 +204,18 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
         events.push_back({(at - std::floor(at)) * turn.cycles, static_cast<int>(at), e});
       }
     std::stable_sort(events.begin(), events.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
-    Sm sm(plan, turn, trace, strides, turns, lines, places, ctas, together, d);
+    std::vector<KeysAt> of_sm;
+    for (int cta = 0; cta < ctas; ++cta) of_sm.push_back(keys[static_cast<std::size_t>(d * ctas + cta) % keys.size()]);
+    Sm sm(plan, turn, trace, of_sm, turns, lines, places, d);
     for (int t = 0; t < turns; ++t) {
       if (t == settled) sm.count_anew();
       sm.begin_turn();
       for (const auto& [at, turns_behind, e] : events) {
         const double now = t * turn.cycles + at;
-        sm.come(now);
+        sm.go_on(now);
         if (e.kind == Event::Kind::call) sm.call(now);
         if (e.kind == Event::Kind::copy) sm.copy(e, ctas + t - turns_behind);
-        if (e.kind == Event::Kind::spill) sm.spill(e, now);
+        if (e.kind == Event::Kind::spill) sm.spill(e);
       }
       sm.end_turn();
     }

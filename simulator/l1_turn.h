@@ -5,6 +5,7 @@
 // They find there what the SM's other CTA has brought where both walk one head together.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attest/plan/kernel_plan.h"
@@ -22,15 +23,16 @@ struct L1Turn {
   double after = 0;               // likewise; 0 of l1_turn, which does not know
 };
 
-/// Bytes from a row of a head to its next one.
-struct RowStrides {
-  std::int64_t k = 0, v = 0;
+/// Where the K and V lie that a CTA walks, from where their buffer begins: first bytes, and bytes from a row to the
+/// next.
+struct KeysAt {
+  std::int64_t k = 0, v = 0, k_stride = 0, v_stride = 0;
 };
 
 /// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
-/// `ctas` share an SM and its L1 of `lines`, in step (keeps_in_step) or at any distance from each other; `together`: on
-/// one head's keys.
-L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, const RowStrides& strides,
-               int lines, const FramePlaces& places, int ctas, bool together, bool in_step);
+/// `ctas` share an SM and its L1 of `lines`: in step (keeps_in_step) or at any distance from each other. `keys`: of the
+/// CTAs of one SM, of the next one, and so on; CTAs that find what the other has copied walk the same.
+L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
+               int lines, const FramePlaces& places, int ctas, bool in_step);
 
 }  // namespace attest

@@ -6,29 +6,77 @@
 #include "attest/simulator/step_time.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
+#include "grid.h"
 #include "l1_turn.h"
+#include "schedule.h"
 #include "spill_uses.h"
 #include "walk_options.h"
 
 namespace attest {
 namespace {
 
-std::int64_t row_stride(const SimulationReport& r, Operand x) {
-  const bool query = x == Operand::q || x == Operand::o;
-  const Problem& p = r.c.problem;
-  return make_address(r.c.layout, r.plan.bytes(x), 0, 1, 1, query ? p.nheads : p.nheads_k,
-                      x == Operand::q || x == Operand::k ? p.headdim : p.headdim_v)
-      .row_stride;
-}
+constexpr int sms_sampled = 16;
 
-/// What a key tile's synchronous copies bring through L1, of all CTAs of an SM. Copies below 16 bytes are in l1_turn.h.
-std::vector<PassingRows> through_l1(const SimulationReport& r, int ctas) {
-  if (r.plan.copy_kind != CopyKind::synchronous) return {};
-  const auto tiles = [&](Operand x) {
-    return PassingRows{ctas, r.plan.tile_n, r.plan.valid_columns(x) * r.plan.bytes(x), row_stride(r, x)};
-  };
-  return {tiles(Operand::k), tiles(Operand::v)};
-}
+/// Of a sample of SMs, where in the tensors their CTAs are.
+class OnSms {
+ public:
+  OnSms(const SimulationReport& r, int ctas)
+      : grid_(r.c, r.plan), schedule_(grid_, r.device, r.ctas_per_sm), ctas_(ctas) {}
+
+  /// Each SM's. `together`: on one head's keys.
+  std::vector<KeysAt> keys(bool together) const {
+    std::vector<KeysAt> all;
+    for (int sm = 0; sm < sms_sampled; ++sm)
+      for (int cta = 0; cta < ctas_; ++cta) {
+        const Task task = task_of(sm, together ? 0 : cta);
+        const std::int64_t tiles = grid_.entry(task.batch).seqlen_k / grid_.plan.tile_n;
+        const std::int64_t row = sm * tiles / sms_sampled * grid_.plan.tile_n, head = grid_.key_head(task.head);
+        all.push_back({grid_.k.row(task.batch, head, row), grid_.v.row(task.batch, head, row), grid_.k.row_stride,
+                       grid_.v.row_stride});
+      }
+    return all;
+  }
+  /// Each SM's tiles of K, and of V, where copies go through registers. Copies below 16 bytes are in l1_turn.h.
+  std::vector<std::vector<PassingRows>> synchronous_copies() const {
+    if (grid_.plan.copy_kind != CopyKind::synchronous) return {};
+    std::vector<std::vector<PassingRows>> all;
+    const std::vector<KeysAt> keys_at = keys(false);
+    for (std::size_t i = 0; i < keys_at.size(); ++i) {
+      if (i % static_cast<std::size_t>(ctas_) == 0) all.emplace_back();
+      const KeysAt& at = keys_at[i];
+      const auto tile = [&](Operand x, std::int64_t first, std::int64_t stride) {
+        all.back().push_back({first, grid_.plan.tile_n, grid_.plan.valid_columns(x) * grid_.plan.bytes(x), stride});
+      };
+      tile(Operand::k, at.k, at.k_stride), tile(Operand::v, at.v, at.v_stride);
+    }
+    return all;
+  }
+  /// A tile of each SM that a CTA stores in the end: of O, or of a split's.
+  std::vector<std::vector<PassingRows>> output() const {
+    std::vector<std::vector<PassingRows>> all;
+    for (int sm = 0; sm < sms_sampled; ++sm) {
+      const auto [batch, head, q_tile, split] = task_of(sm, 0);
+      const std::int64_t row = std::int64_t{q_tile} * grid_.plan.tile_m, of_partial = grid_.partial_row_bytes();
+      PassingRows o{grid_.o.row(batch, head, row), grid_.plan.tile_m, static_cast<int>(grid_.o.row_bytes),
+                    grid_.o.row_stride, false};
+      if (grid_.splits > 1)  // rows of a head that follow each other
+        o = {grid_.partial_base + (grid_.partial_row(batch, head, split) + row) * of_partial, grid_.plan.tile_m,
+             static_cast<int>(of_partial), of_partial, false};
+      all.push_back({o});
+    }
+    return all;
+  }
+
+ private:
+  Task task_of(int sm, int cta) const {
+    return schedule_.task((sm * schedule_.tasks() / sms_sampled + std::int64_t{cta} * schedule_.slots_a_round()) %
+                          schedule_.tasks());
+  }
+
+  Grid grid_;
+  Schedule schedule_;
+  int ctas_;
+};
 
 }  // namespace
 
@@ -39,11 +87,10 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
   const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
+  const OnSms sms(r, ctas);
   const auto missing = [&](int words, const SpillTrace& trace) {
     L1Turn turn;
-    if (calls)
-      turn = l1_turn(r.plan, r.device, trace, {row_stride(r, Operand::k), row_stride(r, Operand::v)}, lines, places,
-                     ctas, together, in_step);
+    if (calls) turn = l1_turn(r.plan, r.device, trace, sms.keys(together), lines, places, ctas, in_step);
     if (trace.accesses.empty()) {
       turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
     } else if (!calls) {
@@ -57,8 +104,8 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
-  const double driven =
-      driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps, through_l1(r, ctas), 1, lines, places);
+  const double driven = driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps,
+                                   sms.synchronous_copies(), 1, lines, places);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
@@ -83,10 +130,7 @@ double driven_out_by_output(const SimulationReport& r, int words, int ctas, cons
                                    static_cast<double>(r.ctas_per_sm)) -
                         1;
   if (others <= 0) return 0;
-  const bool partial = r.plan.num_splits > 1;  // rows of a head that follow each other
-  const int row_bytes = static_cast<int>(r.c.problem.headdim_v) * (partial ? 4 : r.plan.output_bytes());
-  const PassingRows o{1, r.plan.tile_m, row_bytes, partial ? row_bytes : row_stride(r, Operand::o)};
-  return others * driven_out(words, ctas * r.plan.num_warps, {&o, 1}, uses,
+  return others * driven_out(words, ctas * r.plan.num_warps, OnSms(r, ctas).output(), uses,
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
 }
 

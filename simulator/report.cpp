@@ -165,7 +165,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const auto narrow_bytes = [&](Operand x) { return plan.copy_bytes(x) < 16 ? plan.tile_bytes(x) : 0; };
   options.l1_serves = missing_together.copies * (narrow_bytes(Operand::k) + narrow_bytes(Operand::v)) /
                       (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v));
-  options.l1_lets_go = missing.arguments > 0;
   // what a call before has left of it goes with what does not fit a side of L2
   const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes / device.l2_partitions;
   ColdCode cold;

@@ -8,6 +8,7 @@
 #include "address.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
+#include "copy_time.h"
 #include "event_queue.h"
 #include "noise.h"
 #include "residents.h"
@@ -33,7 +34,8 @@ class Walk {
         traffic_(grid_, schedule_, device, resolution_.sampling, options),
         spills_(static_cast<std::size_t>(schedule_.slots())),
         spill_times_(static_cast<std::size_t>(traffic_.warps_of_slot())),
-        residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster) {}
+        residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster),
+        in_step_(in_step_times(c.layout.page_size > 0)) {}
 
   TileWalk run() {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
@@ -57,7 +59,7 @@ class Walk {
   double until_read(double key_tiles, double now);
   /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
   bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
-  double varied(Slot& slot, double deviation, double within_sm);
+  double varied_in_step(Slot& slot, double each, int tiles, int sharing);
   std::int64_t next_task(Slot& slot);
   void follow();
   double left_out(const Slot& slot, double now) const;
@@ -79,6 +81,7 @@ class Walk {
   SpillsToCome spills_;
   SpillTimes spill_times_;
   Residents residents_;
+  const InStepTimes in_step_;
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -140,14 +143,21 @@ bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile) const {
   return false;
 }
 
-/// What a key tile takes more or less than on average. CTAs in step vary with their SM, and one is ahead of the other
-/// by no more than a key tile varies, however far they walk.
-double Walk::varied(Slot& slot, double deviation, double within_sm) {
-  if (!options_.in_step) return deviation * noise_();
-  const std::uint64_t of_sm = mix(static_cast<std::uint64_t>(slot.sm) << 32 | static_cast<std::uint64_t>(slot.draws++));
+/// What `tiles` key tiles of CTAs in step, of so many cycles each, take more or less than on average: one is ahead of
+/// the other by no more than a key tile varies, however far they walk.
+double Walk::varied_in_step(Slot& slot, double each, int tiles, int sharing) {
+  constexpr std::uint64_t of_tpcs = std::uint64_t{1} << 63;
+  const auto tpc = static_cast<std::uint64_t>(slot.sm / 2) << 32 | of_tpcs;
+  const bool with_mate = in_unit(mix(tpc)) < in_step_.mates;
+  const std::uint64_t place = with_mate ? tpc : static_cast<std::uint64_t>(slot.sm) << 32;
+  const auto of_sm = [&](std::int64_t draw) {
+    return deviate(in_unit(mix(place | static_cast<std::uint64_t>(draw + 1))));
+  };
   const double before = slot.ahead;
-  slot.ahead = within_sm * noise_();
-  return deviation * deviate(in_unit(of_sm)) + slot.ahead - before;
+  slot.ahead = options_.noise * in_step_.apart * each * noise_();
+  const double lasting = sharing > 1 ? in_step_.of_sm * of_sm(0) * tiles : 0,
+               passing = in_step_.of_tile * of_sm(++slot.draws) * std::sqrt(tiles);
+  return options_.noise * each * (lasting + passing) + slot.ahead - before;
 }
 
 /// All that was counted, but not what L2 holds.
@@ -208,9 +218,12 @@ void Walk::simulate() {
     if (task < 0) continue;
     start(slot, task);
     residents_.change(slot.sm, 1);
-    events.set(i, 0);
+    const int before = i / schedule_.slots_a_round();  // on its SM
+    const double each = options_.cycles_per_key_tile.empty() ? 0 : options_.cycles_per_key_tile.back();
+    events.set(i, options_.in_step ? before * in_step_.lag * each : 0);
   }
-  const std::vector<double> clocks = gpc_clocks(plan_, device_);
+  std::vector<double> clocks = gpc_clocks(plan_, device_);
+  if (options_.in_step) std::ranges::fill(clocks, 1.0);
   while (!events.empty()) {
     const int index = events.next();
     const double now = events.time(index);
@@ -256,7 +269,7 @@ void Walk::simulate() {
       const double waits =
           options_.waits_per_key_tile.empty() ? 0 : options_.waits_per_key_tile[static_cast<std::size_t>(sharing) - 1];
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
-      varies = varied(slot, of_tiles * (each - waits), of_tiles * (each - (options_.l1_lets_go ? 0 : waits)));
+      varies = options_.in_step ? varied_in_step(slot, each, tiles, sharing) : of_tiles * (each - waits) * noise_();
       cycles = each * tiles;
       if (sharing == 1 && options_.longer_from_dram > 0) {
         loaded = &slot.lines->tile(tile).loaded;

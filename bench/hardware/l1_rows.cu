@@ -5,7 +5,10 @@
 //
 // A row of four lines has a line in each bank of L1, so that all banks do alike. Most sequences begin with accesses at
 // random of a row more than L1 has room for: where it lets go of one line at a time, the one that is not there says
-// what all others are.
+// what all others are. Rows 2^17 and more apart are pages of their own in a reserved range of addresses, whose first
+// one is a multiple of its size; `alias` has one page in two places there.
+#include <cuda.h>
+
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +31,7 @@ constexpr int kHit = 290, kMiss = 340;  // cycles at most and at least, of each 
 constexpr unsigned kPrefixRows = 43;    // one more than 28 KiB of L1 hold
 constexpr int kPrefix = 2200, kAccesses = 800;
 constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
+constexpr unsigned kFarBits = 29;        // a line's number has 32
 
 enum class Kind : std::uint32_t {
   read,
@@ -125,16 +129,60 @@ __global__ void __launch_bounds__(32, 1)
 
 using Accesses = std::vector<Access>;
 
+/// Pages at the begin of a range of virtual addresses and 2^bit rows behind it.
+class FarPages {
+ public:
+  FarPages() {
+    check(cudaFree(nullptr));  // opens the context
+    prop_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    check_driver(entry<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&base_, kRange, kRange, 0, 0));
+    if (base_ % kRange != 0) throw std::runtime_error("the range of addresses is not a multiple of its size");
+    const auto first = page(0);
+    for (unsigned bit = 17; bit < kFarBits; ++bit) page(kRowBytes << bit);
+    map(kRowBytes << kFarBits, first);
+  }
+  std::uint8_t* data() const { return reinterpret_cast<std::uint8_t*>(base_); }
+
+ private:
+  static constexpr std::size_t kRange = std::size_t{kRowBytes} << (kFarBits + 1), kPage = 2 << 20;
+  template <class F>
+  static F entry(const char* name) {
+    void* function = nullptr;
+    check(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault));
+    return reinterpret_cast<F>(function);
+  }
+  static void check_driver(CUresult result) {
+    if (result != CUDA_SUCCESS) throw std::runtime_error("the driver's error " + std::to_string(result));
+  }
+  CUmemGenericAllocationHandle page(std::size_t at) const {
+    CUmemGenericAllocationHandle handle = 0;
+    check_driver(entry<decltype(&cuMemCreate)>("cuMemCreate")(&handle, kPage, &prop_, 0));
+    map(at, handle);
+    check(cudaMemset(data() + at, 0, kPage));
+    return handle;
+  }
+  void map(std::size_t at, CUmemGenericAllocationHandle handle) const {
+    check_driver(entry<decltype(&cuMemMap)>("cuMemMap")(base_ + at, kPage, 0, handle, 0));
+    const CUmemAccessDesc access{prop_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    check_driver(entry<decltype(&cuMemSetAccess)>("cuMemSetAccess")(base_ + at, kPage, &access, 1));
+  }
+
+  CUmemAllocationProp prop_{};
+  CUdeviceptr base_ = 0;
+};
+
 class L1 {
  public:
   /// Prints a row for the sequence: of each access h or m, - where it is not known (a write, a copy that nobody waits
-  /// for).
-  void play(const std::string& name, int smem_kib, const Accesses& accesses) const {
+  /// for). `far`: in the range of pages that lie far apart.
+  void play(const std::string& name, int smem_kib, const Accesses& accesses, bool far = false) const {
     const int smem = 1024 * smem_kib - kSmemReserved;
     check(cudaFuncSetAttribute(hardware::play, cudaFuncAttributeMaxDynamicSharedMemorySize, smem));
     const DeviceArray<Access> list(accesses);
     const DeviceArray<std::uint16_t> cycles(accesses.size());
-    hardware::play<<<1, 32, smem>>>(buffer_.data(), list.data(), static_cast<int>(accesses.size()), cycles.data());
+    hardware::play<<<1, 32, smem>>>(far ? far_.data() : buffer_.data(), list.data(), static_cast<int>(accesses.size()),
+                                    cycles.data());
     check(cudaGetLastError());
     const std::vector<std::uint16_t> took = cycles.download();
     std::printf("%s,%d,", name.c_str(), smem_kib);
@@ -151,6 +199,7 @@ class L1 {
 
  private:
   DeviceArray<std::uint8_t> buffer_{kBytes};
+  FarPages far_;
 };
 
 using Random = std::mt19937;
@@ -215,7 +264,7 @@ void measure() {
   // which bank a row's lines have: of 30 rows those of one bank, and as many of rows that differ in a bit, of another
   // bank or the same, which has room for 42
   constexpr std::array<std::uint32_t, 5> banks = {1, 2, 3, 1, 2};
-  for (unsigned bit = 5; bit <= 15; ++bit)
+  const auto bank_of = [&](unsigned bit) {
     for (std::uint32_t other = 0; other < 4; ++other) {
       Accesses list;
       for (int i = 0; i < 500; ++i) {
@@ -224,8 +273,10 @@ void measure() {
         for (unsigned b = 0; b < banks.size(); ++b) line ^= (row >> b & 1) * banks[b];
         list.push_back({Kind::read_line, (row | far << bit) * 4 + line});
       }
-      l1.play("bank" + std::to_string(bit) + "_" + std::to_string(other), 228, list);
+      l1.play("bank" + std::to_string(bit) + "_" + std::to_string(other), 228, list, bit > 16);
     }
+  };
+  for (unsigned bit = 5; bit <= 15; ++bit) bank_of(bit);
   // copies that are on their way together, then eight reads
   for (const int together : {4, 8, 16, 32, 48}) {
     Accesses list = prefix(random);
@@ -240,6 +291,12 @@ void measure() {
     l1.play(std::string("kinds_") + kinds, 228,
             at_random(kinds, random, [&] { return (random() % 30) | (random() % 2) << 14; }));
     l1.play(std::string("random50_") + kinds, 228, at_random(kinds, random, [&] { return random() % 50; }));
+  }
+  // what bits do that pages have
+  for (unsigned bit = 17; bit <= kFarBits; ++bit) {
+    l1.play(bit == kFarBits ? "alias" : "bit" + std::to_string(bit), 228,
+            at_random("r", random, [&] { return (random() % 30) | (random() % 2) << bit; }), true);
+    bank_of(bit);
   }
 }
 

@@ -86,7 +86,7 @@ TEST(L1Cache, MissesAsMeasured) {
     }
   }
   const std::map<std::string, double> reached = {
-      {"read", 0.035},         {"forward", 0.029},      {"reverse", 0.034},        {"update", 0.052},
+      {"read", 0.035},         {"forward", 0.0291},     {"reverse", 0.0353},       {"update", 0.0524},
       {"read_behind", 0.0195}, {"write_behind", 0.016}, {"spilled_reverse", 0.028}};
   ASSERT_EQ(errors.size(), reached.size());
   for (const auto& [order, e] : errors) {
@@ -105,7 +105,8 @@ double gone_beside_rows(int copies, std::uint32_t row_bytes, int lines) {
     const Frames frames(places_of("read", words), 0, words, warps);
     std::vector<std::uint32_t> rows = frames.rows();
     const auto first_other = static_cast<int>(rows.size()) * L1Cache::lines_a_row;
-    for (std::uint32_t row = 0; row < other_bytes / 512 + 1; ++row) rows.push_back(row_at_random(place) + row);
+    for (std::uint32_t row = 0; row < other_bytes / 512 + 1; ++row)
+      rows.push_back(static_cast<std::uint32_t>(buffer_at_random(static_cast<std::uint64_t>(place)) / 512) + row);
     L1Cache cache(lines, rows);
     std::vector<std::uint32_t> copied;
     for (const std::uint32_t warp : {0, 1, 2, 3, 528, 529, 530, 531}) copied.push_back(warp * 512 * 97);
@@ -138,17 +139,17 @@ TEST(L1Cache, WhatPassesDrivesLinesOut) {
     std::printf("%s, rows %5s bytes apart, %4d others: %.3f of %.3f gone\n", row.at("beside").c_str(),
                 row.at("row_bytes").c_str(), 192 * copies, predicted, missing(row));
     sum += std::abs(predicted - missing(row)), ++rows;
-    EXPECT_NEAR(predicted, missing(row), 0.115);
+    EXPECT_NEAR(predicted, missing(row), 0.122);
   }
   std::printf("%d rows, off by %.3f\n", rows, sum / rows);
   EXPECT_EQ(rows, 40);
-  EXPECT_LE(sum / rows, 0.035);
+  EXPECT_LE(sum / rows, 0.029);
 }
 
 TEST(L1Cache, WhatPassesBetweenTwoUsesDrivesOutMoreTheMoreItIs) {
   const auto gone = [](int words, int rows, int lines) {
-    const PassingRows of{2, rows, 256, 4096};
-    return driven_out(words, 8, {&of, 1}, 1, lines, {MemoryMap(load_device("h200")), words});
+    const std::vector<PassingRows> of_sm = {{0, rows, 256, 4096}, {32 << 20, rows, 256, 4096}};
+    return driven_out(words, 8, {&of_sm, 1}, 1, lines, {MemoryMap(load_device("h200")), words});
   };
   EXPECT_EQ(driven_out(6, 8, {}, 1, 480, {MemoryMap(load_device("h200")), 6}), 0);
   EXPECT_EQ(gone(0, 64, 480), 0);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace {
 
 struct Access {
   char kind;
-  int row;
+  std::int64_t row;
   char seen;  // h, m or -: hit, missed or not known
 };
 
@@ -28,7 +29,7 @@ std::vector<Access> accesses_of(const MeasuredRow& row) {
   std::vector<Access> all;
   std::istringstream list(row.at("accesses"));
   std::string access;
-  while (list >> access) all.push_back({access[0], std::stoi(access.substr(1)), row.at("held")[all.size()]});
+  while (list >> access) all.push_back({access[0], std::stoll(access.substr(1)), row.at("held")[all.size()]});
   return all;
 }
 
@@ -67,26 +68,20 @@ struct Compared {
 /// Of a row's four lines each bank has one, and all do alike. Counted from `from` on; none where the second half of the
 /// prefix is predicted otherwise anywhere.
 std::optional<Compared> compared(const std::vector<Access>& accesses, int lines, const Start& start, int from) {
-  int rows = 0;
-  for (const Access& a : accesses) rows = std::max(rows, a.row + 1);
-  std::vector<int> number(static_cast<std::size_t>(rows), -1);
+  std::unordered_map<std::int64_t, int> number;
   std::vector<std::uint32_t> used;
-  for (const Access& a : accesses) {
-    int& of = number[static_cast<std::size_t>(a.row)];
-    if (of >= 0) continue;
-    of = static_cast<int>(used.size());
-    used.push_back(static_cast<std::uint32_t>(a.row) ^ start.buffer);
-  }
+  for (const Access& a : accesses)
+    if (number.try_emplace(a.row, static_cast<int>(used.size())).second)
+      used.push_back(static_cast<std::uint32_t>(a.row) ^ start.buffer);
   L1Cache cache(lines, used, start.hand);
   std::vector<unsigned> there(used.size());  // sectors of the rows' lines
   Compared of;
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     const Access& a = accesses[i];
-    const int of_row = number[static_cast<std::size_t>(a.row)], line = of_row * L1Cache::lines_a_row;
+    const int of_row = number.at(a.row), line = of_row * L1Cache::lines_a_row;
     bool held = false;
     for (int one = line; one < line + L1Cache::lines_a_row; ++one) {
       held = a.kind == 'w' ? cache.store(one) : cache.load(one, a.kind == 'u');
-      cache.arrived(one, cache.accesses());
       if (a.kind == 'd' || a.kind == 'h') cache.load(one, false);
     }
     // an access to other sectors of a line that is held misses, and is a hit to what goes next
@@ -119,14 +114,16 @@ std::optional<std::pair<Start, Compared>> right_start(const std::vector<Access>&
 
 void expect_as_measured(const std::string& file, int of_all, int least_right, double most_wrong) {
   Compared all;
-  std::vector<std::uint32_t> buffers;
-  for (std::uint32_t row = 0; row < 128; ++row) buffers.push_back(row);
+  std::vector<std::uint32_t> all_buffers;
+  for (std::uint32_t row = 0; row < 128; ++row) all_buffers.push_back(row);
+  std::vector<std::uint32_t> buffers = all_buffers;
   int sequences = 0, right = 0;
   for (const MeasuredRow& row : measured_rows(file)) {
     const std::string& name = row.at("sequence");
     if (name.starts_with("one_set") || name.starts_with("room") || name.starts_with("bank")) continue;
     SCOPED_TRACE(name);
     const int lines = (l1_kib - std::stoi(row.at("smem_kib"))) * kib_a_line;
+    if (name == "bit17") buffers = all_buffers;  // from here on the range of pages that lie far apart
     const auto best = right_start(accesses_of(row), lines, buffers);
     ASSERT_TRUE(best);
     buffers = {best->first.buffer};
@@ -145,7 +142,7 @@ void expect_as_measured(const std::string& file, int of_all, int least_right, do
 
 // A line that is looked for just as it goes, once in some hundred accesses, is found or not; the model has it found,
 // and is as wrong from there on as two orders of one sequence are.
-TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 47, 31, 0.017); }
+TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 60, 38, 0.0152); }
 TEST(L1Rows, AccessByAccessAsOnAnH100) { expect_as_measured(ATTEST_H100 "/l1_rows.csv", 41, 27, 0.0205); }
 
 // Four rows of a set stay, five drive each other out.
@@ -171,13 +168,13 @@ TEST(L1Rows, ASetOfAnH100HasFourWays) { expect_four_ways(ATTEST_H100 "/l1_rows.c
 
 // Of 60 lines that the model has in one bank, which has room for 42, more than a fourth is missed; where it has half of
 // them in another bank few are.
-void expect_banks(const std::string& file) {
+void expect_banks(const std::string& file, int bits) {
   int sequences = 0, of_one_bank = 0;
   for (const MeasuredRow& row : measured_rows(file)) {
     if (!row.at("sequence").starts_with("bank")) continue;
     SCOPED_TRACE(row.at("sequence"));
     const std::vector<Access> accesses = accesses_of(row);
-    std::map<int, int> number;  // by row
+    std::map<std::int64_t, int> number;  // by row
     std::vector<std::uint32_t> rows;
     for (const Access& a : accesses)
       if (number.try_emplace(a.row / L1Cache::lines_a_row, static_cast<int>(rows.size())).second)
@@ -190,8 +187,9 @@ void expect_banks(const std::string& file) {
       std::array<int, 2> seen_missed{}, not_held{};  // by half
       for (std::size_t i = 0; i < accesses.size(); ++i) {
         const Access& a = accesses[i];
-        const bool held = cache.load(
-            number.at(a.row / L1Cache::lines_a_row) * L1Cache::lines_a_row + a.row % L1Cache::lines_a_row, false);
+        const bool held = cache.load(number.at(a.row / L1Cache::lines_a_row) * L1Cache::lines_a_row +
+                                         static_cast<int>(a.row % L1Cache::lines_a_row),
+                                     false);
         const std::size_t half = 2 * i / accesses.size();
         seen_missed[half] += a.seen == 'm' ? 1 : 0, not_held[half] += held ? 0 : 1;
         wrong += half == 0 && a.seen != '-' && held != (a.seen == 'h') ? 1 : 0;
@@ -203,12 +201,12 @@ void expect_banks(const std::string& file) {
     EXPECT_TRUE(missed < 20 || missed > 60) << missed;
     of_one_bank += missed > 60 ? 1 : 0, ++sequences;
   }
-  EXPECT_EQ(sequences, 4 * 11);
-  EXPECT_EQ(of_one_bank, 11);
+  EXPECT_EQ(sequences, 4 * bits);
+  EXPECT_EQ(of_one_bank, bits);
 }
 
-TEST(L1Rows, ALinesBankIsTheH200s) { expect_banks(ATTEST_H200_L1 "/rows.csv"); }
-TEST(L1Rows, ALinesBankIsTheH100s) { expect_banks(ATTEST_H100 "/l1_rows.csv"); }
+TEST(L1Rows, ALinesBankIsTheH200s) { expect_banks(ATTEST_H200_L1 "/rows.csv", 24); }
+TEST(L1Rows, ALinesBankIsTheH100s) { expect_banks(ATTEST_H100 "/l1_rows.csv", 11); }
 
 // As many of n rows in random order are found as the model finds, which has room for 56 lines fewer than shared memory
 // leaves.

@@ -8,18 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "address.h"
 #include "attest/plan/catalog.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/file.h"
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
 #include "measured_rows.h"
+#include "missing_words.h"
 
 namespace attest {
 namespace {
 
-constexpr RowStrides strides{4096, 4096};  // 16 heads of headdim 128
+/// K and V of heads that follow each other, of 16 of headdim 128 and 4096 keys, 32 MiB apart.
+std::vector<KeysAt> heads(int of_sm) {
+  std::vector<KeysAt> all;
+  for (int head = 0; head < 2 * of_sm; ++head)
+    all.push_back({std::int64_t{256} * head, (32 << 20) + std::int64_t{256} * head, 4096, 4096});
+  return all;
+}
+const std::vector<KeysAt> one_head = {heads(1).front()};
 
 KernelPlan copying(int bytes) {
   KernelPlan plan = with_words_of(sm80_plan(Sm80Tile::d128), Sm80Kind::general);
@@ -39,41 +46,38 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
   const DeviceSpec h200 = load_device("h200");
   for (const bool in_step : {false, true}) {
     const double missing =
-        l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, false, in_step)
-            .arguments;
-    EXPECT_NEAR(missing, in_step ? 0.109 : 0.0945, 0.001);  // as the order of lines has it: nobody has counted it alone
-    EXPECT_LT(l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 1, h200), places_of(h200), 1, false, in_step)
-                  .arguments,
-              0.03);  // 380 lines in 1240, were one all that an SM may hold
+        l1_turn(copying(8), h200, {}, heads(2), lines_of(copying(8), 2, h200), places_of(h200), 2, in_step).arguments;
+    EXPECT_NEAR(missing, in_step ? 0.0091 : 0.0273,
+                0.001);  // as the order of lines has it: nobody has counted it alone
+    EXPECT_LT(
+        l1_turn(copying(8), h200, {}, heads(1), lines_of(copying(8), 1, h200), places_of(h200), 1, in_step).arguments,
+        0.03);  // 380 lines in 1240, were one all that an SM may hold
     EXPECT_EQ(
-        l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), places_of(h200), 2, false, in_step)
-            .arguments,
+        l1_turn(copying(16), h200, {}, heads(2), lines_of(copying(16), 2, h200), places_of(h200), 2, in_step).arguments,
         0);  // which pass L1 by
     EXPECT_EQ(
-        l1_turn(copying(16), h200, {}, strides, lines_of(copying(16), 2, h200), places_of(h200), 2, false, in_step)
-            .copies,
+        l1_turn(copying(16), h200, {}, heads(2), lines_of(copying(16), 2, h200), places_of(h200), 2, in_step).copies,
         0);
   }
 }
 
 TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
   const DeviceSpec h200 = load_device("h200");
-  const L1Turn apart =
-      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, false, true);
+  const L1Turn apart = l1_turn(copying(8), h200, {}, heads(2), lines_of(copying(8), 2, h200), places_of(h200), 2, true);
   const L1Turn together =
-      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, true, true);
+      l1_turn(copying(8), h200, {}, one_head, lines_of(copying(8), 2, h200), places_of(h200), 2, true);
   EXPECT_EQ(apart.copies, 0);
   EXPECT_GT(together.copies, 0.97);
   const double at_any_distance =
-      l1_turn(copying(8), h200, {}, strides, lines_of(copying(8), 2, h200), places_of(h200), 2, true, false).copies;
-  EXPECT_NEAR(at_any_distance, 0.4985, 0.001);
+      l1_turn(copying(8), h200, {}, one_head, lines_of(copying(8), 2, h200), places_of(h200), 2, false).copies;
+  EXPECT_NEAR(at_any_distance, 0.56, 0.001);
 }
 
 // Words that are spilled beside copies of 8 bytes miss oftener by the model than is counted, whether CTAs walk one head
 // or not; beside pages of 16-byte granules none misses.
 TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.179, -0.001, 0.183};  // beyond the counter; not known why
+  const std::vector<double> reached = {0.168, -0.001, 0.137};  // beyond the counter; not known why
   std::size_t launches = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;
@@ -82,22 +86,18 @@ TEST(L1Turn, SpilledWordsMissAsCounted) {
     const SpillTrace trace = compiled_traces(plan, "attest", c, h200).whole;
     if (trace.accesses.empty() || c.problem.softcap > 0 || c.problem.alibi) continue;
     const double missed = 1 - std::stod(row.at("local_hits")) / std::stod(row.at("local_loads"));
-    const std::int64_t stride = make_address(c.layout, 2, 0, 1, 1, c.problem.nheads_k, c.problem.headdim).row_stride;
-    const RowStrides of_case{stride, stride};
-    const FramePlaces places = places_of(h200, compiled_frame(plan, "attest", c, h200).value().words);
-    const L1Turn apart = l1_turn(plan, h200, trace, of_case, lines_of(plan, 2, h200), places, 2, false, true),
-                 together = l1_turn(plan, h200, trace, of_case, lines_of(plan, 2, h200), places, 2, true, true);
     const SimulationReport r = simulate(c, plan, h200, "attest");
-    const double predicted = apart.loads + r.walk.together * (together.loads - apart.loads);
+    const FramePlaces places = places_of(h200, compiled_frame(plan, "attest", c, h200).value().words);
+    const MissingWords apart = missing_words(r, 0, 2, false, places), together = missing_words(r, 0, 2, true, places);
+    const double predicted = apart.part + r.walk.together * (together.part - apart.part);
     std::printf(
         "headdim %ld, %d bytes: %.3f of %.3f, %.3f of the key tiles together; apart %.3f, together %.3f; waits %.0f, "
         "%.0f\n",
         static_cast<long>(c.problem.headdim), plan.copy_bytes(Operand::k), predicted, missed, r.walk.together,
-        apart.loads, together.loads, apart.waits, together.waits);
+        apart.part, together.part, apart.waits, together.waits);
     EXPECT_NEAR(predicted - missed, reached.at(launches), 0.01);
-    EXPECT_LE(together.loads, apart.loads);
-    EXPECT_GE(apart.loads, missed - 0.002);
-    EXPECT_EQ(apart.loads > 0, plan.copy_bytes(Operand::k) < 16);
+    EXPECT_LE(together.part, apart.part);
+    EXPECT_EQ(apart.part > 0, plan.copy_bytes(Operand::k) < 16);
     ++launches;
   }
   EXPECT_EQ(launches, reached.size());
@@ -117,8 +117,8 @@ TEST(L1Turn, AloneOnAnSmAsCounted) {
                 ratio, cycles);
     SCOPED_TRACE(command_line(c));
     const bool one = r.walk.ctas <= h100.num_sms, shares = row.at("case").find("bhsd") != std::string::npos;
-    EXPECT_GE(ratio, 0.995);
-    EXPECT_LE(ratio, (one ? 1.012 : 1.072) + (shares ? 0.02 : 0));
+    EXPECT_GE(ratio, 0.983);
+    EXPECT_LE(ratio, (one ? 1.005 : 1.05) + (shares ? 0.02 : 0));
     EXPECT_NEAR(cycles, 0.91, 0.04);
     alone += one ? 1 : 0, ++calls;
   }

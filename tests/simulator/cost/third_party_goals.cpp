@@ -73,7 +73,6 @@ constexpr Beyond beyond[] = {
     {again, "fa2", "DRAM write", 6.8, 25.4, of_once},
     {again, "cudnn", "L2 read", 7.4, 25.4, of_few},
     {again, "cudnn", "crossing", 5.3, 30.4, of_few},
-    {h100_drawn, "fa2", "SM read", 0.03, 0.21, "832 keys, causal: what its spill loads"},
     {h100_drawn, "fa2", "SM write", 0.1, 0.72, of_lse},
     {h100_drawn, "fa2", "DRAM write", 5.9, 19, of_once},
     {h100_drawn, "cudnn", "L2 read", 6.6, 25, of_few},

@@ -10,6 +10,7 @@
 
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/tile_walk.h"
+#include "copy_time.h"
 
 namespace attest {
 namespace {
@@ -75,37 +76,48 @@ TEST(WalkVariation, IsTheStepsOfWhatIsNotWaitedFor) {
     }
 }
 
-// CTAs in step vary with their SM; what one is ahead of the other does not add up, and waits are in it where L1 lets
-// go.
+// CTAs in step vary with their SM, which has a pace of its own; what one is ahead of the other does not add up.
 TEST(WalkVariation, CtasInStepStayWithinAKeyTilesOfEachOther) {
-  const DeviceSpec device = device_of_one_clock();
+  const DeviceSpec device = load_device("h200");
   const KernelPlan plan;
-  const double step = step_deviation(plan, device, 2), widest = 2 * std::sqrt(3.0);  // of uniform numbers
-  for (const bool lets_go : {false, true}) {
-    TileWalkOptions options = options_of(1);
-    options.in_step = true, options.l1_lets_go = lets_go;
-    options.waits_per_key_tile.assign(options.cycles_per_key_tile.size(), 0.5 * cycles);
-    const double of_sm = 0.5 * step * cycles, within = lets_go ? 2 * of_sm : of_sm;
-    const TileWalk walk = walk_tiles(one_head(), plan, device, 2, options);
-    const auto ends = ends_of(walk);
-    ASSERT_EQ(ends.size(), 8u);
-    Moments apart;
-    double farthest = 0, between_sms = 0;
-    const std::vector<double>& first = ends.begin()->second;
-    for (const auto& [place, mine] : ends) {
-      if (place.second != 0) continue;
-      const std::vector<double>& other = ends.at({place.first, 1});
-      for (std::size_t i = 0; i < mine.size(); ++i) {
-        apart.add(mine[i] - other[i]);
-        farthest = std::max(farthest, std::abs(mine[i] - other[i]));
-        between_sms = std::max(between_sms, std::abs(mine[i] - first[i]));
-      }
+  const InStepTimes of = in_step_times(false);
+  const double widest = 2 * std::sqrt(3.0), within = of.apart * cycles;  // of uniform numbers
+  TileWalkOptions options = options_of(1);
+  options.in_step = true;
+  const TileWalk walk = walk_tiles(one_head(), plan, device, 2, options);
+  const auto ends = ends_of(walk);
+  ASSERT_EQ(ends.size(), 8u);
+  Moments behind, paces;
+  for (const auto& [place, mine] : ends) {
+    if (place.second != 0) continue;
+    const std::vector<double>& other = ends.at({place.first, 1});
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      behind.add(other[i] - mine[i]);
+      EXPECT_LE(std::abs(other[i] - mine[i] - of.lag * cycles), widest * within * 1.0001);
     }
-    EXPECT_NEAR(apart.deviation(), std::sqrt(2.0) * within, 0.05 * within);
-    EXPECT_LE(farthest, widest * within * 1.0001);
-    EXPECT_GT(between_sms, widest * within);
-    EXPECT_NEAR(key_tiles_of(walk).deviation(), std::hypot(of_sm, std::sqrt(2.0) * within), 0.05 * within);
+    paces.add((mine.back() - mine.front()) / static_cast<double>(mine.size() - 1) / cycles);
   }
+  EXPECT_NEAR(behind.mean(), of.lag * cycles, 0.1 * within);
+  EXPECT_NEAR(behind.deviation(), std::sqrt(2.0) * within, 0.05 * within);
+  EXPECT_NEAR(paces.mean(), 1, 2 * of.of_sm);
+  EXPECT_GT(paces.deviation(), 0.3 * of.of_sm);  // of four SMs
+  EXPECT_LT(paces.deviation(), 2 * of.of_sm);
+  EXPECT_NEAR(key_tiles_of(walk).deviation(),
+              std::hypot(of.of_tile * cycles, std::sqrt(2.0) * within, of.of_sm * cycles), 0.5 * of.of_sm * cycles);
+}
+
+// SMs of a TPC that go together ask for tiles together, which then merge: with pages all do.
+TEST(WalkVariation, MatesAskTogether) {
+  const DeviceSpec device = load_device("h200");
+  TileWalkOptions options = options_of(1);
+  options.cycles_per_key_tile = {1e4, 1e4};
+  options.in_step = true;
+  Case paged = one_head();
+  paged.layout.page_size = 64;
+  const KernelPlan plan;
+  const double of_pages = walk_tiles(paged, plan, device, 2, options).l2_read_bytes,
+               of_rows = walk_tiles(one_head(), plan, device, 2, options).l2_read_bytes;
+  EXPECT_LT(of_pages, 0.8 * of_rows);
 }
 
 // Of two CTAs that walk a head together the second finds what the first has asked for.

@@ -51,8 +51,6 @@ struct TileWalkOptions {
   /// Of a tile's copies the part that L1 has for a CTA that follows another one of its SM on the tile.
   double l1_serves = 0;
   bool in_step = false;  ///< CTAs of an SM, whose key tiles then vary alike
-  /// Then, that what L1 has let go of sets them apart: a CTA's waits vary as its other cycles do.
-  bool l1_lets_go = false;
   /// Of these, in which warps do not stand in each other's way, and which do not vary; empty: none.
   std::vector<double> waits_per_key_tile;
   /// Loads of K and V that a warp waits for, one behind another: for DRAM where they come from there. Who follows finds

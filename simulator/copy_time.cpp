@@ -77,7 +77,9 @@ bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages)
 }
 
 InStepTimes in_step_times(bool pages) {
-  // means of docs/results/h200-sm/in_step_ctas.csv, and what key tiles vary by there
+  // Of docs/results/h200-sm/in_step_ctas.csv: lag is the mean, with pages that of 32 key tiles (it is .1 to .2 after
+  // 64); of_sm less what key tiles' own variation adds, mates less those that are as near by chance. apart and of_tile
+  // are by notes of each key tile (h200-sm.md).
   return pages ? InStepTimes{.lag = 0.004, .apart = 0.006, .of_tile = 0, .of_sm = 0.0003, .mates = 1}
                : InStepTimes{.lag = 0.053, .apart = 0.009, .of_tile = 0.019, .of_sm = 0.0103, .mates = 0.4};
 }

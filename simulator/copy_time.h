@@ -27,10 +27,10 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
 /// apart (simulator/measured/cta_leads.csv); warps that execute a function's jumps together share what is fetched.
 bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages);
 
-
 /// How such CTAs go, in parts of a key tile's time: two of an SM are `lag` apart, and each is off by `apart` from key
 /// tile to key tile beside the `of_tile` that both are; SMs with two are off by `of_sm` for as long as a kernel runs.
-/// The SMs of `mates` of the TPCs go together. GPCs have one clock: such kernels leave most of an SM idle.
+/// The SMs of `mates` of the TPCs go together. With pages GPCs have one clock, for such kernels leave most of an SM
+/// idle; the others, which are alike, are taken to.
 struct InStepTimes {
   double lag = 0, apart = 0, of_tile = 0, of_sm = 0, mates = 0;
 };

@@ -1,9 +1,7 @@
 #include "l1_cache.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <queue>
 #include <set>
 
 #include "address.h"
@@ -13,7 +11,6 @@
 namespace attest {
 namespace {
 
-constexpr int line_bytes = 128;
 // What each bit of the number of a row of four lines, its virtual address / 512, changes of a line's set and of its
 // bank (docs/results/h200-l1.md).
 constexpr std::array<std::size_t, 30> set_bits = {33, 22, 44,  12, 114, 123, 47, 82, 58, 92, 75, 54, 42,  61,  50,
@@ -50,12 +47,12 @@ std::int64_t buffer_at_random(std::uint64_t seed) {
 }
 
 Frames::Frames(const FramePlaces& places, int sm, int words, int warps) {
-  constexpr std::int64_t row_bytes = std::int64_t{L1Cache::lines_a_row} * line_bytes;
+  constexpr std::int64_t row_bytes = std::int64_t{L1Cache::lines_a_row} * L1Cache::line_bytes;
   const int frame = std::max(places.words, words);
   for (int warp = 0; warp < warps && words > 0; ++warp) {
     const std::int64_t begin = places.memory.word(sm, warp, 0, frame),
                        last = places.memory.word(sm, warp, words - 1, frame);
-    first_.push_back(lines() + static_cast<int>(begin % row_bytes / line_bytes));
+    first_.push_back(lines() + static_cast<int>(begin % row_bytes / L1Cache::line_bytes));
     for (std::int64_t row = begin / row_bytes; row <= last / row_bytes; ++row)
       rows_.push_back(static_cast<std::uint32_t>(row));
   }
@@ -130,7 +127,7 @@ std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
 
 int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device) {
   const std::int64_t taken = ctas * (smem_bytes + device.smem_reserved_bytes_per_cta);
-  return static_cast<int>((device.l1_and_smem_bytes_per_sm - smem_set_aside(taken, device)) / line_bytes);
+  return static_cast<int>((device.l1_and_smem_bytes_per_sm - smem_set_aside(taken, device)) / L1Cache::line_bytes);
 }
 
 double waits_for(const SpillTrace& trace, const std::vector<bool>& missed) {

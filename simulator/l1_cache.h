@@ -5,9 +5,9 @@
 // let go of a line: of those that were not hit since they came, where there are any, the least recently used one. A
 // store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU): where it misses
 // it has a line until its data come, and where it hits the line is the first of its set to go. A line whose data are on
-// their way is not let go of. A line's set and bank hang on its virtual address. All of it is measured access by access
-// (docs/results/h200-l1.md), by words of local memory on an H200 alone. H200 and H100 do alike with global memory;
-// other devices are taken to, and LDG.LU is as LDL.LU.
+// their way is not let go of, but for another one of its set where all of that are. A line's set and bank hang on its
+// virtual address. All of it is measured access by access (docs/results/h200-l1.md), by words of local memory on an
+// H200 alone. H200 and H100 do alike with global memory; other devices are taken to, and LDG.LU is as LDL.LU.
 #pragma once
 #include <array>
 #include <cmath>
@@ -32,6 +32,7 @@ inline constexpr double l1_miss_cycles = 293;
 class L1Cache {
  public:
   static constexpr int lines_a_row = 4;
+  static constexpr std::int64_t line_bytes = 128;
 
   /// `lines` of those of `rows` at most are held, numbered four to a row. A row is an address / 512. `hand` is
   /// the set that lets go of a line first.
@@ -123,12 +124,12 @@ class AddressedLines {
   /// Of `bytes` from `first` on, each line.
   template <class F>
   void for_lines(std::int64_t first, std::int64_t bytes, F&& f) {
+    constexpr std::int64_t line_bytes = L1Cache::line_bytes;
     for (std::int64_t line = first / line_bytes; line * line_bytes < first + bytes; ++line) f(number(line));
   }
   const std::vector<std::uint32_t>& rows() const { return rows_; }
 
  private:
-  static constexpr std::int64_t line_bytes = 128;
   int number(std::int64_t line);
 
   std::vector<std::uint32_t> rows_;

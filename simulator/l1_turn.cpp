@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "address.h"
 #include "copy_time.h"
 
 namespace attest {
@@ -150,7 +149,8 @@ class Sm {
       return buffer_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(object));
     };
     AddressedLines addressed(frames_.rows());
-    addressed.for_lines(anywhere(1), argument_lines * std::int64_t{128}, [&](int line) { arguments_.push_back(line); });
+    addressed.for_lines(anywhere(1), argument_lines * L1Cache::line_bytes,
+                        [&](int line) { arguments_.push_back(line); });
     for (const KeysAt& at : keys)
       for (int turn = 0; turn < turns_in_all_; ++turn)
         for (const Copy& copy : turn_.copies) {
@@ -183,14 +183,14 @@ class Sm {
 }  // namespace
 
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
-               int lines, const FramePlaces& places, int ctas, bool in_step) {
-  constexpr int distances = 16, turns = 10, settled = 4;
+               int lines, const FramePlaces& places, int ctas, std::optional<double> lag) {
+  constexpr int distances = L1Turn::sms, turns = 10, settled = 4;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
   L1Turn mean;
   mean.of_access.resize(trace.accesses.size());
   for (int d = 0; d < distances; ++d) {
-    const double behind = in_step ? in_step_times(false).lag : (2 * d + 1) / (2.0 * distances);
+    const double behind = lag.value_or((2 * d + 1) / (2.0 * distances));
     struct Placed {
       double at;
       int turns_behind;

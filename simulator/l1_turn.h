@@ -5,6 +5,7 @@
 // They find there what the SM's other CTA has brought where both walk one head together.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 namespace attest {
 
 struct L1Turn {
+  static constexpr int sms = 16;  // that are gone through
   double arguments = 0;  // of the calls' lines of arguments those that a warp waits for: gone, or in part on their way
   double loads = 0;      // of the words that are loaded those that miss
   double waits = 0;      // cycles that a warp waits for these
@@ -30,9 +32,10 @@ struct KeysAt {
 };
 
 /// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
-/// `ctas` share an SM and its L1 of `lines`: in step (keeps_in_step) or at any distance from each other. `keys`: of the
-/// CTAs of one SM, of the next one, and so on; CTAs that find what the other has copied walk the same.
+/// `ctas` share an SM and its L1 of `lines`, one the part `lag` of a key tile behind the other or, without, at any
+/// distance from each other. `keys`: of the CTAs of one SM, of the next one, and so on; CTAs that find what the other
+/// has copied walk the same.
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
-               int lines, const FramePlaces& places, int ctas, bool in_step);
+               int lines, const FramePlaces& places, int ctas, std::optional<double> lag);
 
 }  // namespace attest

@@ -1,9 +1,8 @@
 #include "missing_words.h"
 
 #include <algorithm>
+#include <set>
 
-#include "address.h"
-#include "attest/simulator/step_time.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "grid.h"
@@ -15,7 +14,7 @@
 namespace attest {
 namespace {
 
-constexpr int sms_sampled = 16;
+constexpr int sms_sampled = L1Turn::sms;
 
 /// Of a sample of SMs, where in the tensors their CTAs are.
 class OnSms {
@@ -23,22 +22,31 @@ class OnSms {
   OnSms(const SimulationReport& r, int ctas)
       : grid_(r.c, r.plan), schedule_(grid_, r.device, r.ctas_per_sm), ctas_(ctas) {}
 
-  /// Each SM's. `together`: on one head's keys.
+  /// Each SM's. `together`: on one head's keys; else on different heads', or, where there is but one, far apart in it.
   std::vector<KeysAt> keys(bool together) const {
+    const Problem& p = grid_.p;
     std::vector<KeysAt> all;
-    for (int sm = 0; sm < sms_sampled; ++sm)
+    for (int sm = 0; sm < sms_sampled; ++sm) {
+      std::set<std::int64_t> taken;  // heads, batch entry by batch entry
       for (int cta = 0; cta < ctas_; ++cta) {
         const Task task = task_of(sm, together ? 0 : cta);
-        const std::int64_t tiles = grid_.entry(task.batch).seqlen_k / grid_.plan.tile_n;
-        const std::int64_t row = sm * tiles / sms_sampled * grid_.plan.tile_n, head = grid_.key_head(task.head);
-        all.push_back({grid_.k.row(task.batch, head, row), grid_.v.row(task.batch, head, row), grid_.k.row_stride,
-                       grid_.v.row_stride});
+        std::int64_t number = task.batch * p.nheads_k + grid_.key_head(task.head), others = 0;
+        while (!together && !taken.insert(number).second && ++others < p.batch * p.nheads_k)
+          number = (number + 1) % (p.batch * p.nheads_k);
+        const std::int64_t batch = number / p.nheads_k, head = number % p.nheads_k;
+        const std::int64_t tiles = grid_.entry(batch).seqlen_k / grid_.plan.tile_n;
+        const bool but_one = others == p.batch * p.nheads_k;
+        const std::int64_t tile =
+            (sm * tiles / sms_sampled + (but_one ? cta * tiles / ctas_ : 0)) % std::max<std::int64_t>(tiles, 1);
+        const std::int64_t row = tile * grid_.plan.tile_n;
+        all.push_back(
+            {grid_.k.row(batch, head, row), grid_.v.row(batch, head, row), grid_.k.row_stride, grid_.v.row_stride});
       }
+    }
     return all;
   }
   /// Each SM's tiles of K, and of V, where copies go through registers. Copies below 16 bytes are in l1_turn.h.
   std::vector<std::vector<PassingRows>> synchronous_copies() const {
-    if (grid_.plan.copy_kind != CopyKind::synchronous) return {};
     std::vector<std::vector<PassingRows>> all;
     const std::vector<KeysAt> keys_at = keys(false);
     for (std::size_t i = 0; i < keys_at.size(); ++i) {
@@ -51,7 +59,7 @@ class OnSms {
     }
     return all;
   }
-  /// A tile of each SM that a CTA stores in the end: of O, or of a split's.
+  /// A tile of each SM that a CTA stores in the end: of O, or of a split's; of packed heads as if they were one.
   std::vector<std::vector<PassingRows>> output() const {
     std::vector<std::vector<PassingRows>> all;
     for (int sm = 0; sm < sms_sampled; ++sm) {
@@ -86,11 +94,16 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
   const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
-  const bool calls = copies_by_call(r.plan), in_step = keeps_in_step(r.plan, r.device, r.c.layout.page_size > 0);
-  const OnSms sms(r, ctas);
+  const bool calls = copies_by_call(r.plan);
+  const bool synchronous = r.plan.copy_kind == CopyKind::synchronous;
+  std::optional<OnSms> sms;
+  if (calls || synchronous) sms.emplace(r, ctas);
+  const bool pages = r.c.layout.page_size > 0;
+  std::optional<double> lag;
+  if (keeps_in_step(r.plan, r.device, pages)) lag = in_step_times(pages).lag;
   const auto missing = [&](int words, const SpillTrace& trace) {
     L1Turn turn;
-    if (calls) turn = l1_turn(r.plan, r.device, trace, sms.keys(together), lines, places, ctas, in_step);
+    if (calls) turn = l1_turn(r.plan, r.device, trace, sms->keys(together), lines, places, ctas, lag);
     if (trace.accesses.empty()) {
       turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
     } else if (!calls) {
@@ -104,8 +117,9 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
-  const double driven = driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps,
-                                   sms.synchronous_copies(), 1, lines, places);
+  const double driven = !synchronous ? 0
+                                     : driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps,
+                                                  sms->synchronous_copies(), 1, lines, places);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
@@ -129,7 +143,7 @@ double driven_out_by_output(const SimulationReport& r, int words, int ctas, cons
   const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
                                    static_cast<double>(r.ctas_per_sm)) -
                         1;
-  if (others <= 0) return 0;
+  if (others <= 0 || words == 0) return 0;
   return others * driven_out(words, ctas * r.plan.num_warps, OnSms(r, ctas).output(), uses,
                              l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
 }

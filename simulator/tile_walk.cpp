@@ -210,6 +210,9 @@ void Walk::simulate() {
   // tiles are counted when a CTA begins them: on average half an event's are still to do
   const double in_flight = static_cast<double>(slots_.size() * static_cast<std::size_t>(plan_.cluster)) *
                            resolution_.key_tiles_per_event / 2;
+  const auto on_sm = static_cast<std::size_t>(
+      std::clamp<std::int64_t>((resolution_.tasks + schedule_.slots_a_round() - 1) / schedule_.slots_a_round(), 1,
+                               std::ssize(options_.cycles_per_key_tile)));  // CTAs
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
     slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.gpc = schedule_.gpc(i), slot.next = i;
@@ -219,8 +222,7 @@ void Walk::simulate() {
     start(slot, task);
     residents_.change(slot.sm, 1);
     const int before = i / schedule_.slots_a_round();  // on its SM
-    const double each = options_.cycles_per_key_tile.empty() ? 0 : options_.cycles_per_key_tile.back();
-    events.set(i, options_.in_step ? before * in_step_.lag * each : 0);
+    events.set(i, options_.in_step ? before * in_step_.lag * options_.cycles_per_key_tile.at(on_sm - 1) : 0);
   }
   std::vector<double> clocks = gpc_clocks(plan_, device_);
   if (options_.in_step) std::ranges::fill(clocks, 1.0);

@@ -5,7 +5,7 @@
 //
 // A row of four lines has a line in each bank of L1, so that all banks do alike. Most sequences begin with accesses at
 // random of a row more than L1 has room for: where it lets go of one line at a time, the one that is not there says
-// what all others are. Rows 2^17 and more apart are pages of their own in a reserved range of addresses, whose first
+// what all others are. Rows 2^16 and more apart are pages of their own in a reserved range of addresses, whose first
 // one is a multiple of its size; `alias` has one page in two places there.
 #include <cuda.h>
 
@@ -30,8 +30,8 @@ constexpr int kSmemReserved = 1024;     // of a CTA, by the driver
 constexpr int kHit = 290, kMiss = 340;  // cycles at most and at least, of each kind of access
 constexpr unsigned kPrefixRows = 43;    // one more than 28 KiB of L1 hold
 constexpr int kPrefix = 2200, kAccesses = 800;
-constexpr std::uint32_t kNever = 12345;  // the buffer holds zeros
-constexpr unsigned kFarBits = 29;        // a line's number has 32
+constexpr std::uint32_t kNever = 12345;            // the buffer holds zeros
+constexpr unsigned kNearBits = 16, kFarBits = 29;  // of rows that one page has not; a line's number has 32
 
 enum class Kind : std::uint32_t {
   read,
@@ -136,36 +136,34 @@ class FarPages {
     check(cudaFree(nullptr));  // opens the context
     prop_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    check_driver(entry<decltype(&cuMemAddressReserve)>("cuMemAddressReserve")(&base_, kRange, kRange, 0, 0));
+    call<decltype(&cuMemAddressReserve)>("cuMemAddressReserve", &base_, kRange, kRange, 0, 0);
     if (base_ % kRange != 0) throw std::runtime_error("the range of addresses is not a multiple of its size");
     const auto first = page(0);
-    for (unsigned bit = 17; bit < kFarBits; ++bit) page(kRowBytes << bit);
+    for (unsigned bit = kNearBits; bit < kFarBits; ++bit) page(kRowBytes << bit);
     map(kRowBytes << kFarBits, first);
   }
   std::uint8_t* data() const { return reinterpret_cast<std::uint8_t*>(base_); }
 
  private:
   static constexpr std::size_t kRange = std::size_t{kRowBytes} << (kFarBits + 1), kPage = 2 << 20;
-  template <class F>
-  static F entry(const char* name) {
+  template <class F, class... Arguments>
+  static void call(const char* name, Arguments... arguments) {
     void* function = nullptr;
     check(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault));
-    return reinterpret_cast<F>(function);
-  }
-  static void check_driver(CUresult result) {
-    if (result != CUDA_SUCCESS) throw std::runtime_error("the driver's error " + std::to_string(result));
+    if (const CUresult result = reinterpret_cast<F>(function)(arguments...); result != CUDA_SUCCESS)
+      throw std::runtime_error(std::string(name) + ": the driver's error " + std::to_string(result));
   }
   CUmemGenericAllocationHandle page(std::size_t at) const {
     CUmemGenericAllocationHandle handle = 0;
-    check_driver(entry<decltype(&cuMemCreate)>("cuMemCreate")(&handle, kPage, &prop_, 0));
+    call<decltype(&cuMemCreate)>("cuMemCreate", &handle, kPage, &prop_, 0);
     map(at, handle);
     check(cudaMemset(data() + at, 0, kPage));
     return handle;
   }
   void map(std::size_t at, CUmemGenericAllocationHandle handle) const {
-    check_driver(entry<decltype(&cuMemMap)>("cuMemMap")(base_ + at, kPage, 0, handle, 0));
+    call<decltype(&cuMemMap)>("cuMemMap", base_ + at, kPage, 0, handle, 0);
     const CUmemAccessDesc access{prop_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    check_driver(entry<decltype(&cuMemSetAccess)>("cuMemSetAccess")(base_ + at, kPage, &access, 1));
+    call<decltype(&cuMemSetAccess)>("cuMemSetAccess", base_ + at, kPage, &access, 1);
   }
 
   CUmemAllocationProp prop_{};
@@ -273,7 +271,7 @@ void measure() {
         for (unsigned b = 0; b < banks.size(); ++b) line ^= (row >> b & 1) * banks[b];
         list.push_back({Kind::read_line, (row | far << bit) * 4 + line});
       }
-      l1.play("bank" + std::to_string(bit) + "_" + std::to_string(other), 228, list, bit > 16);
+      l1.play("bank" + std::to_string(bit) + "_" + std::to_string(other), 228, list, bit >= kNearBits);
     }
   };
   for (unsigned bit = 5; bit <= 15; ++bit) bank_of(bit);
@@ -293,8 +291,8 @@ void measure() {
     l1.play(std::string("random50_") + kinds, 228, at_random(kinds, random, [&] { return random() % 50; }));
   }
   // what bits do that pages have
-  for (unsigned bit = 17; bit <= kFarBits; ++bit) {
-    l1.play(bit == kFarBits ? "alias" : "bit" + std::to_string(bit), 228,
+  for (unsigned bit = kNearBits; bit <= kFarBits; ++bit) {
+    l1.play(bit == kFarBits ? "alias" : "far_bit" + std::to_string(bit), 228,
             at_random("r", random, [&] { return (random() % 30) | (random() % 2) << bit; }), true);
     bank_of(bit);
   }

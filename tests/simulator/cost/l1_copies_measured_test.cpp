@@ -90,11 +90,10 @@ double missing(const Calls& of, int sm, const DeviceSpec& device) {
 }
 
 // By whether copies are waited for one by one or come each 150 cycles or more, and by CTAs an SM: mean error of the
-// part of loads that miss. Copies that come as fast as they are issued, at times that are not known, drive out more.
+// part of loads that miss. When copies come that follow each other as fast as they can is not known.
 TEST(L1Copies, WordsMissAsOnAnH200) {
   const DeviceSpec h200 = load_device("h200");
   constexpr int sms = 22;
-  double fast = 0, slower = 0;
   std::map<std::pair<std::string, int>, std::vector<double>> errors;
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_L1 "/copies.csv")) {
     const auto number = [&](const char* name) { return std::stoll(row.at(name)); };
@@ -112,7 +111,6 @@ TEST(L1Copies, WordsMissAsOnAnH200) {
     of.takes = wait == "landed" ? of.cycles_a_step : h200.dram_latency_cycles + h200.dram_latency_tail_cycles;
     const double counted = static_cast<double>(number("l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_miss.sum")) /
                            static_cast<double>(number("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"));
-    (wait == "0" ? fast : slower) += counted;
     if (wait == "0") continue;
     double predicted = 0;
     for (int sm = 0; sm < sms; ++sm) predicted += missing(of, 6 * sm, h200) / sms;
@@ -127,7 +125,6 @@ TEST(L1Copies, WordsMissAsOnAnH200) {
       {{"150", 1}, 0.02},
       {{"150", 2}, 0.04},
   };
-  EXPECT_GT(fast, 1.2 * slower / 2);
   ASSERT_EQ(errors.size(), reached.size());
   for (const auto& [kind, off] : errors) {
     double sum = 0, mean = 0;
@@ -137,6 +134,9 @@ TEST(L1Copies, WordsMissAsOnAnH200) {
                 sum / n, mean / n);
     EXPECT_EQ(off.size(), 36U);
     EXPECT_LE(sum / n, reached.at(kind));
+    if (kind == std::pair<std::string, int>("150", 1)) {
+      EXPECT_NEAR(mean / n, 0, 0.005);
+    }  // -.022 if what is on its way goes
   }
 }
 

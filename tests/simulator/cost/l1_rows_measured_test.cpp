@@ -123,7 +123,7 @@ void expect_as_measured(const std::string& file, int of_all, int least_right, do
     if (name.starts_with("one_set") || name.starts_with("room") || name.starts_with("bank")) continue;
     SCOPED_TRACE(name);
     const int lines = (l1_kib - std::stoi(row.at("smem_kib"))) * kib_a_line;
-    if (name == "bit17") buffers = all_buffers;  // from here on the range of pages that lie far apart
+    if (name == "far_bit16") buffers = all_buffers;  // from here on the range of pages that lie far apart
     const auto best = right_start(accesses_of(row), lines, buffers);
     ASSERT_TRUE(best);
     buffers = {best->first.buffer};
@@ -142,7 +142,7 @@ void expect_as_measured(const std::string& file, int of_all, int least_right, do
 
 // A line that is looked for just as it goes, once in some hundred accesses, is found or not; the model has it found,
 // and is as wrong from there on as two orders of one sequence are.
-TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 60, 38, 0.0152); }
+TEST(L1Rows, AccessByAccessAsOnAnH200) { expect_as_measured(ATTEST_H200_L1 "/rows.csv", 61, 36, 0.0248); }
 TEST(L1Rows, AccessByAccessAsOnAnH100) { expect_as_measured(ATTEST_H100 "/l1_rows.csv", 41, 27, 0.0205); }
 
 // Four rows of a set stay, five drive each other out.
@@ -198,14 +198,14 @@ void expect_banks(const std::string& file, int bits) {
       least_wrong = wrong, missed = seen_missed[1], predicted = not_held[1];
     }
     EXPECT_NEAR(predicted, missed, 20);
-    EXPECT_TRUE(missed < 20 || missed > 60) << missed;
-    of_one_bank += missed > 60 ? 1 : 0, ++sequences;
+    EXPECT_TRUE(missed < 20 || missed > 55) << missed;
+    of_one_bank += missed > 55 ? 1 : 0, ++sequences;
   }
   EXPECT_EQ(sequences, 4 * bits);
   EXPECT_EQ(of_one_bank, bits);
 }
 
-TEST(L1Rows, ALinesBankIsTheH200s) { expect_banks(ATTEST_H200_L1 "/rows.csv", 24); }
+TEST(L1Rows, ALinesBankIsTheH200s) { expect_banks(ATTEST_H200_L1 "/rows.csv", 25); }
 TEST(L1Rows, ALinesBankIsTheH100s) { expect_banks(ATTEST_H100 "/l1_rows.csv", 11); }
 
 // As many of n rows in random order are found as the model finds, which has room for 56 lines fewer than shared memory

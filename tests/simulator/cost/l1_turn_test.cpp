@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "attest/problem/file.h"
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
+#include "copy_time.h"
 #include "measured_rows.h"
 #include "missing_words.h"
 
@@ -34,6 +36,8 @@ KernelPlan copying(int bytes) {
   return plan;
 }
 
+std::optional<double> lag_of(bool in_step) { return in_step ? std::optional(in_step_times(false).lag) : std::nullopt; }
+
 FramePlaces places_of(const DeviceSpec& device, int words = 0) { return {MemoryMap(device), words}; }
 
 int lines_of(const KernelPlan& plan, int ctas, const DeviceSpec& device) {
@@ -46,30 +50,35 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
   const DeviceSpec h200 = load_device("h200");
   for (const bool in_step : {false, true}) {
     const double missing =
-        l1_turn(copying(8), h200, {}, heads(2), lines_of(copying(8), 2, h200), places_of(h200), 2, in_step).arguments;
+        l1_turn(copying(8), h200, {}, heads(2), lines_of(copying(8), 2, h200), places_of(h200), 2, lag_of(in_step))
+            .arguments;
     EXPECT_NEAR(missing, in_step ? 0.0091 : 0.0273,
                 0.001);  // as the order of lines has it: nobody has counted it alone
     EXPECT_LT(
-        l1_turn(copying(8), h200, {}, heads(1), lines_of(copying(8), 1, h200), places_of(h200), 1, in_step).arguments,
+        l1_turn(copying(8), h200, {}, heads(1), lines_of(copying(8), 1, h200), places_of(h200), 1, lag_of(in_step))
+            .arguments,
         0.03);  // 380 lines in 1240, were one all that an SM may hold
     EXPECT_EQ(
-        l1_turn(copying(16), h200, {}, heads(2), lines_of(copying(16), 2, h200), places_of(h200), 2, in_step).arguments,
+        l1_turn(copying(16), h200, {}, heads(2), lines_of(copying(16), 2, h200), places_of(h200), 2, lag_of(in_step))
+            .arguments,
         0);  // which pass L1 by
     EXPECT_EQ(
-        l1_turn(copying(16), h200, {}, heads(2), lines_of(copying(16), 2, h200), places_of(h200), 2, in_step).copies,
+        l1_turn(copying(16), h200, {}, heads(2), lines_of(copying(16), 2, h200), places_of(h200), 2, lag_of(in_step))
+            .copies,
         0);
   }
 }
 
 TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
   const DeviceSpec h200 = load_device("h200");
-  const L1Turn apart = l1_turn(copying(8), h200, {}, heads(2), lines_of(copying(8), 2, h200), places_of(h200), 2, true);
+  const L1Turn apart =
+      l1_turn(copying(8), h200, {}, heads(2), lines_of(copying(8), 2, h200), places_of(h200), 2, lag_of(true));
   const L1Turn together =
-      l1_turn(copying(8), h200, {}, one_head, lines_of(copying(8), 2, h200), places_of(h200), 2, true);
+      l1_turn(copying(8), h200, {}, one_head, lines_of(copying(8), 2, h200), places_of(h200), 2, lag_of(true));
   EXPECT_EQ(apart.copies, 0);
   EXPECT_GT(together.copies, 0.97);
   const double at_any_distance =
-      l1_turn(copying(8), h200, {}, one_head, lines_of(copying(8), 2, h200), places_of(h200), 2, false).copies;
+      l1_turn(copying(8), h200, {}, one_head, lines_of(copying(8), 2, h200), places_of(h200), 2, lag_of(false)).copies;
   EXPECT_NEAR(at_any_distance, 0.56, 0.001);
 }
 
@@ -124,6 +133,21 @@ TEST(L1Turn, AloneOnAnSmAsCounted) {
   }
   EXPECT_EQ(alone, 3);
   EXPECT_EQ(calls, 7);
+}
+
+// CTAs that are apart walk different heads, however many query tiles one has: with 133 the second CTA of an SM would
+// have the first one's.
+TEST(L1Turn, CtasApartWalkDifferentHeads) {
+  const DeviceSpec h200 = load_device("h200");
+  const auto words = [&](std::int64_t query_tiles, std::int64_t heads) {
+    Case c;
+    c.problem = {1, heads, heads, 128 * query_tiles, 8192, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+    const SimulationReport r = simulate(c, plan_named("sm80-sync-copies", c, h200), h200, "sm80-sync-copies");
+    const FramePlaces places = places_of(h200, compiled_frame(r.plan, "sm80-sync-copies", c, h200).value().words);
+    return missing_words(r, 0, 2, false, places).words;
+  };
+  EXPECT_NEAR(words(133, 16), words(120, 16), 0.1 * words(120, 16));
+  EXPECT_LT(words(133, 1), 1.5 * words(120, 16));  // of one head its ends
 }
 
 }  // namespace

@@ -58,6 +58,14 @@ TEST(Panel, TensorsThatLieAnywhere) {
   expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
 }
 
+// Another H200's, counted when the models were as they are.
+TEST(Panel, CountedAfterwards) {
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.2, 2.1},      {"l2_read_bytes", 2.5, 21.6},
+                                      {"l2_crossing_bytes", 1.4, 7.8},  {"cycles", 2.6, 9.9},
+                                      {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4}};
+  expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_2.csv", load_device("h200")), reached);
+}
+
 // S, P and O, and the sums that products keep in local memory: what SMs write. Those of 28 MB are in L2 at the end.
 TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   const DeviceSpec h200 = load_device("h200");

@@ -210,9 +210,11 @@ void Walk::simulate() {
   // tiles are counted when a CTA begins them: on average half an event's are still to do
   const double in_flight = static_cast<double>(slots_.size() * static_cast<std::size_t>(plan_.cluster)) *
                            resolution_.key_tiles_per_event / 2;
-  const auto on_sm = static_cast<std::size_t>(
-      std::clamp<std::int64_t>((resolution_.tasks + schedule_.slots_a_round() - 1) / schedule_.slots_a_round(), 1,
-                               std::ssize(options_.cycles_per_key_tile)));  // CTAs
+  double lag = 0;  // of an SM's CTAs, one behind the other
+  if (options_.in_step && resolution_.tasks > 0) {
+    const auto on_sm = static_cast<std::size_t>((resolution_.tasks - 1) / schedule_.slots_a_round());
+    lag = in_step_.lag * options_.cycles_per_key_tile.at(std::min(on_sm, options_.cycles_per_key_tile.size() - 1));
+  }
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
     slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.gpc = schedule_.gpc(i), slot.next = i;
@@ -221,8 +223,7 @@ void Walk::simulate() {
     if (task < 0) continue;
     start(slot, task);
     residents_.change(slot.sm, 1);
-    const int before = i / schedule_.slots_a_round();  // on its SM
-    events.set(i, options_.in_step ? before * in_step_.lag * options_.cycles_per_key_tile.at(on_sm - 1) : 0);
+    events.set(i, lag * (i / schedule_.slots_a_round()));
   }
   std::vector<double> clocks = gpc_clocks(plan_, device_);
   if (options_.in_step) std::ranges::fill(clocks, 1.0);

@@ -223,7 +223,8 @@ void Walk::simulate() {
     if (task < 0) continue;
     start(slot, task);
     residents_.change(slot.sm, 1);
-    events.set(i, lag * (i / schedule_.slots_a_round()));
+    const int before = i / schedule_.slots_a_round();  // on its SM
+    events.set(i, lag * before);
   }
   std::vector<double> clocks = gpc_clocks(plan_, device_);
   if (options_.in_step) std::ranges::fill(clocks, 1.0);

@@ -11,6 +11,7 @@
 #include "address.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/l2_cache.h"
+#include "noise.h"
 
 namespace attest {
 
@@ -26,6 +27,28 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
     if (best.name.empty() || distance(device) < distance(best)) best = device;
   }
   return best;
+}
+
+Latency latency_of(const std::vector<LinesTime>& measured) {
+  const auto n = static_cast<double>(measured.size());
+  double x = 0, y = 0, xx = 0, xy = 0;
+  for (const LinesTime& m : measured) {
+    const double slowest = expected_largest_exponential(m.lines).mean;
+    x += slowest, y += m.cycles, xx += slowest * slowest, xy += slowest * m.cycles;
+  }
+  const double spread = n * xx - x * x, tail = (n * xy - x * y) / spread, latency = (y - tail * x) / n;
+  if (!(spread > 0) || !(tail > 0) || !(latency > 0))
+    throw EnvironmentError(fmt::format("latency: of {} times of lines that are asked for together none follows", n));
+  return {latency, tail};
+}
+
+double latency_tail_of(const std::vector<LinesTime>& measured, double latency) {
+  double xx = 0, xy = 0;
+  for (const LinesTime& m : measured) {
+    const double slowest = expected_largest_exponential(m.lines).mean;
+    xx += slowest * slowest, xy += slowest * (m.cycles - latency);
+  }
+  return xx > 0 ? std::max(0.0, xy / xx) : 0;
 }
 
 std::int64_t l2_partitions_of(const std::vector<CyclicWalk>& contiguous) {

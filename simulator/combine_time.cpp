@@ -57,8 +57,7 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
     return in_l2 + missed * (in_dram - in_l2) - device.smem_latency_cycles;
   };
   const double arguments = (combine_argument_lines - launched_lines) * device.argument_line_cycles;
-  const double alone = device.cta_launch_cycles + arguments + executed(&CombineCode::cycles) +
-                       wait(std::min(work.splits, lanes)) +
+  const double alone = arguments + executed(&CombineCode::cycles) + wait(std::min(work.splits, lanes)) +
                        turns * combine_turn.waits * wait(work.lines * combine_splits_a_turn / combine_turn.waits);
 
   const auto sms = static_cast<double>(device.num_sms);
@@ -66,11 +65,10 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
   const double together = ctas_that_fit(device);
   const double issue = executed(&CombineCode::instructions) * combine_rows /
                        static_cast<double>(device.warp_schedulers_per_sm);  // of a CTA
-  const double starts = device.cta_start_cycles * (work.ctas - sms);        // of all but one an SM
   const double waves = std::ceil(of_sm / together);
   const double moved = work.bytes / (l2_bytes_per_clock(device) * sms);
   return launch_cycles(work.ctas, device) +
-         std::max({std::max(starts, (of_sm - 1) * issue) + alone, waves * alone, moved});
+         std::max({(of_sm - 1) * issue + alone, waves * alone + (waves - 1) * device.cta_launch_cycles, moved});
 }
 
 }  // namespace attest

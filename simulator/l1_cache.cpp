@@ -220,39 +220,37 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   return of;
 }
 
-double driven_out(int words, int warps, std::span<const std::vector<PassingRows>> others_of_sms, int uses, int lines,
+double driven_out(int words, int warps, std::span<const PassingTurns> of_sms, int uses, int lines,
                   const FramePlaces& places) {
-  constexpr int placements = 96, sms_apart = 4, turns = 12, settled = 4;
-  if (words == 0 || others_of_sms.empty()) return 0;
+  constexpr int placements = 96, sms_apart = 4;
+  constexpr std::size_t settled = 4;
+  if (words == 0 || of_sms.empty()) return 0;
   std::int64_t used = 0, gone = 0;
   for (int placement = 0; placement < placements; ++placement) {
-    const std::vector<PassingRows>& others = others_of_sms[static_cast<std::size_t>(placement) % others_of_sms.size()];
+    const PassingTurns& turns = of_sms[static_cast<std::size_t>(placement) % of_sms.size()];
     const Frames frames(places, placement * sms_apart, words, warps);
     AddressedLines addressed(frames.rows());
+    const std::int64_t buffer = buffer_at_random(static_cast<std::uint64_t>(placement));
     std::vector<std::vector<int>> passing;  // lines, tile by tile, turn after turn
-    for (int turn = 0; turn < turns; ++turn) {
-      // elsewhere each turn: where frames lie to tensors is chance
-      const std::int64_t buffer =
-          buffer_at_random(static_cast<std::uint64_t>(placement) << 32 | static_cast<std::uint64_t>(turn));
-      for (const PassingRows& of : others) {
+    for (const std::vector<PassingTile>& tiles : turns)
+      for (const PassingTile& tile : tiles) {
         passing.emplace_back();
-        for (int row = turn * of.rows; row < (turn + 1) * of.rows; ++row)
-          addressed.for_lines(buffer + of.first_byte + row * of.stride_bytes, of.row_bytes,
+        for (int row = 0; row < tile.rows; ++row)
+          addressed.for_lines(buffer + tile.first_byte + row * tile.stride_bytes, tile.row_bytes,
                               [&](int line) { passing.back().push_back(line); });
       }
-    }
     L1Cache cache(lines, addressed.rows());
     double now = 0;
-    for (int turn = 0; turn < turns; ++turn) {
+    auto lines_of_tile = passing.begin();
+    for (std::size_t turn = 0; turn < turns.size(); ++turn) {
       for (int use = 0; use < uses; ++use)
         for (int word = 0; word < words; ++word)
           for (int warp = 0; warp < warps; ++warp) {
             const bool held = cache.load(frames.line(warp, word), false);
             if (turn >= settled && use == 0) ++used, gone += held ? 0 : 1;
           }
-      for (std::size_t i = 0; i < others.size(); ++i) {
-        for (const int line : passing[static_cast<std::size_t>(turn) * others.size() + i])
-          others[i].loaded ? cache.load(line, false, 1) : cache.store(line);
+      for (const PassingTile& tile : turns[turn]) {
+        for (const int line : *lines_of_tile++) tile.loaded ? cache.load(line, false, 1) : cache.store(line);
         cache.go_on(++now);
       }
     }

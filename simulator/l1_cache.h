@@ -170,18 +170,20 @@ int l1_lines(std::int64_t smem_bytes, int ctas, const DeviceSpec& device);
 /// turn together and go through it at paces of their own.
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places);
 
-/// Rows of tiles that pass through L1, one after the other, all of them once. A tile that is loaded is on its way as a
-/// whole.
-struct PassingRows {
+/// A tile's rows, which pass through L1 one after the other. One that is loaded is on its way as a whole.
+struct PassingTile {
   std::int64_t first_byte = 0;  // of the buffer's
   int rows = 0, row_bytes = 0;
   std::int64_t stride_bytes = 0;
   bool loaded = true;
 };
+/// What passes through an SM's L1, tile by tile, turn after turn.
+using PassingTurns = std::array<std::vector<PassingTile>, 12>;
 
 /// The part of `words` of `warps` each that L1 has let go of when they are loaded again, where they are loaded `uses`
-/// times and then the next tile of each of its SM's `others` passes, again and again.
-double driven_out(int words, int warps, std::span<const std::vector<PassingRows>> others, int uses, int lines,
+/// times before each of an SM's turns, of which all but the first few count. The mean of several SMs, whose frames lie
+/// anywhere to the buffer.
+double driven_out(int words, int warps, std::span<const PassingTurns> of_sms, int uses, int lines,
                   const FramePlaces& places);
 
 /// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not

@@ -46,31 +46,17 @@ class OnSms {
     return all;
   }
   /// Each SM's tiles of K, and of V, where copies go through registers. Copies below 16 bytes are in l1_turn.h.
-  std::vector<std::vector<PassingRows>> synchronous_copies() const {
-    std::vector<std::vector<PassingRows>> all;
+  std::vector<PassingTurns> synchronous_copies() const {
+    std::vector<PassingTurns> all(sms_sampled);
     const std::vector<KeysAt> keys_at = keys(false);
     for (std::size_t i = 0; i < keys_at.size(); ++i) {
-      if (i % static_cast<std::size_t>(ctas_) == 0) all.emplace_back();
-      const KeysAt& at = keys_at[i];
-      const auto tile = [&](Operand x, std::int64_t first, std::int64_t stride) {
-        all.back().push_back({first, grid_.plan.tile_n, grid_.plan.valid_columns(x) * grid_.plan.bytes(x), stride});
+      PassingTurns& turns = all[i / static_cast<std::size_t>(ctas_)];
+      const auto add = [&](Operand x, std::int64_t first, std::int64_t stride) {
+        const int rows = grid_.plan.tile_n, row_bytes = grid_.plan.valid_columns(x) * grid_.plan.bytes(x);
+        for (std::size_t turn = 0; turn < turns.size(); ++turn)
+          turns[turn].push_back({first + static_cast<std::int64_t>(turn) * rows * stride, rows, row_bytes, stride});
       };
-      tile(Operand::k, at.k, at.k_stride), tile(Operand::v, at.v, at.v_stride);
-    }
-    return all;
-  }
-  /// A tile of each SM that a CTA stores in the end: of O, or of a split's; of packed heads as if they were one.
-  std::vector<std::vector<PassingRows>> output() const {
-    std::vector<std::vector<PassingRows>> all;
-    for (int sm = 0; sm < sms_sampled; ++sm) {
-      const auto [batch, head, q_tile, split] = task_of(sm, 0);
-      const std::int64_t row = std::int64_t{q_tile} * grid_.plan.tile_m, of_partial = grid_.partial_row_bytes();
-      PassingRows o{grid_.o.row(batch, head, row), grid_.plan.tile_m, static_cast<int>(grid_.o.row_bytes),
-                    grid_.o.row_stride, false};
-      if (grid_.splits > 1)  // rows of a head that follow each other
-        o = {grid_.partial_base + (grid_.partial_row(batch, head, split) + row) * of_partial, grid_.plan.tile_m,
-             static_cast<int>(of_partial), of_partial, false};
-      all.push_back({o});
+      add(Operand::k, keys_at[i].k, keys_at[i].k_stride), add(Operand::v, keys_at[i].v, keys_at[i].v_stride);
     }
     return all;
   }
@@ -85,6 +71,17 @@ class OnSms {
   Schedule schedule_;
   int ctas_;
 };
+
+/// Of packed heads as if they were one.
+PassingTile output_of(const Grid& grid, const StoredTile& of) {
+  const std::int64_t row = std::int64_t{of.q_tile} * grid.plan.tile_m, of_partial = grid.partial_row_bytes();
+  if (grid.splits == 1)
+    return {grid.o.row(of.batch, of.head, row), grid.plan.tile_m, static_cast<int>(grid.o.row_bytes), grid.o.row_stride,
+            false};
+  // rows of a head that follow each other
+  return {grid.partial_base + (grid.partial_row(of.batch, of.head, of.split) + row) * of_partial, grid.plan.tile_m,
+          static_cast<int>(of_partial), of_partial, false};
+}
 
 }  // namespace
 
@@ -140,12 +137,17 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
 
 double driven_out_by_output(const SimulationReport& r, int words, int ctas, const FramePlaces& places) {
   constexpr int uses = 2;  // of a word at least, while none of them ends: what was driven out has been hit since
-  const double others = std::clamp(static_cast<double>(r.walk.ctas) / static_cast<double>(r.device.num_sms), 1.0,
-                                   static_cast<double>(r.ctas_per_sm)) -
-                        1;
-  if (others <= 0 || words == 0) return 0;
-  return others * driven_out(words, ctas * r.plan.num_warps, OnSms(r, ctas).output(), uses,
-                             l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
+  const Grid grid(r.c, r.plan);
+  std::vector<PassingTurns> of_sms;
+  for (const std::vector<StoredTile>& stored : r.walk.stored_beside) {
+    if (stored.empty()) continue;
+    PassingTurns& turns = of_sms.emplace_back();
+    for (std::size_t turn = 0; turn < turns.size(); ++turn)
+      turns[turn] = {output_of(grid, stored[turn % stored.size()])};
+  }
+  if (words == 0 || of_sms.empty()) return 0;
+  return r.walk.others_at_end * driven_out(words, ctas * r.plan.num_warps, of_sms, uses,
+                                           l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
 }
 
 SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, const std::optional<LocalFrame>& frame,

@@ -40,7 +40,7 @@ double cycles_beside(StepDemand d, double loads, int n, const DeviceSpec& device
 
 /// What a warp waits for a turn that is in L2.
 double turn_from_l2(const DeviceSpec& device) {
-  return device.l2_latency_cycles + turn_bytes / l2_bytes_per_clock(device);
+  return cycles_from_l2(1, device) + turn_bytes / l2_bytes_per_clock(device);
 }
 
 /// How much longer where `lines` of it are in DRAM.

@@ -64,6 +64,7 @@ class Walk {
   void follow();
   double left_out(const Slot& slot, double now) const;
   void record(const TimelineEvent& event);
+  void store_beside(const Slot& slot, int others);
   void spill_until(double now);
 
   const Grid grid_;
@@ -77,6 +78,8 @@ class Walk {
   Noise noise_;
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
+  std::vector<std::vector<StoredTile>> stored_beside_;
+  double others_at_ends_ = 0, ended_ = 0;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
   SpillTimes spill_times_;
@@ -188,6 +191,14 @@ double Walk::left_out(const Slot& slot, double now) const {
   return slot.cut == 0 ? 0 : slot.cut * (now - slot.since - options_.cycles_per_cta / 2) / tiles;
 }
 
+void Walk::store_beside(const Slot& slot, int others) {
+  constexpr std::size_t kept = 32;
+  others_at_ends_ += others, ++ended_;
+  std::vector<StoredTile>& stored = stored_beside_[static_cast<std::size_t>(slot.sm)];
+  if (others > 0 && stored.size() < kept)
+    stored.push_back({slot.at.batch, slot.at.head, slot.at.q_tile, slot.at.split});
+}
+
 void Walk::spill_until(double now) {
   spills_.until(
       now, [&](int index, const SpilledLine& line) { traffic_.spill(slots_[static_cast<std::size_t>(index)], line); });
@@ -206,6 +217,8 @@ void Walk::simulate() {
   follow();
   residents_.clear();
   sm_ends_.assign(static_cast<std::size_t>(sms), 0);
+  stored_beside_.assign(static_cast<std::size_t>(sms), {});
+  others_at_ends_ = ended_ = 0;
   EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
   const double in_flight = static_cast<double>(slots_.size() * static_cast<std::size_t>(plan_.cluster)) *
@@ -292,6 +305,7 @@ void Walk::simulate() {
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot, sharing);
+      if (slot.rows > 0) store_beside(slot, sharing - 1);
       slot.left_out += left_out(slot, now);
       if (began_together_.sm_read_bytes == 0) began_together_ = traffic_.count();
       const std::int64_t task = next_task(slot);
@@ -331,6 +345,8 @@ void Walk::simulate() {
 TileWalk Walk::result() const {
   TileWalk r = WalkTotals(grid_, schedule_, resolution_, device_, options_, traffic_, began_together_).all();
   r.timeline = timeline_;
+  r.stored_beside = stored_beside_;
+  r.others_at_end = ended_ == 0 ? 0 : others_at_ends_ / ended_;
   if (grid_.ctas == 0) return r;
   const double sms_busy = std::accumulate(sm_ends_.begin(), sm_ends_.end(), 0.0);
   r.resident_ctas = sms_busy == 0 ? 0 : busy_ / sms_busy;

@@ -71,7 +71,7 @@ double of_key_head(const Problem& p) { return static_cast<double>(p.nheads) / st
 
 /// Until the first operands of a kernel of `ctas` are there.
 double cycles_before(double ctas, const DeviceSpec& d) {
-  return launch_cycles(ctas, d) + d.cta_launch_cycles + d.dram_latency_cycles + d.l2_latency_cycles;
+  return launch_cycles(ctas, d) + d.dram_latency_cycles + d.l2_latency_cycles;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "attest/gpu/cuda_error.h"
 #include "attest/gpu/device.h"
 #include "attest/hardware/contention.h"
+#include "attest/hardware/l2.h"
 #include "attest/hardware/launches.h"
 #include "attest/hardware/memory.h"
 #include "attest/hardware/pipes.h"
@@ -119,13 +120,24 @@ class Calibrator {
     measured(&DeviceSpec::smem_bytes_per_clock, hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
     measured(&DeviceSpec::l2_latency_cycles, hardware::l2_latency_cycles(),
              "chains of loads, one an SM, the second walk over 2 to 4 MiB, at most a quarter of L2");
-    measured(&DeviceSpec::dram_latency_cycles, hardware::dram_latency_cycles(),
-             "chains of loads, one an SM, of 256 KiB each that L2 has let go");
+    const std::string together = "1 to 16 lines of as many pages, asked for together by each of 32 CTAs";
+    measured(&DeviceSpec::l2_latency_tail_cycles,
+             latency_tail_of(lines_together(true), result_.device.l2_latency_cycles),
+             together + ", beyond the latency");
+    Latency dram = latency_of(lines_together(false));
+    for (int allocation = 1; allocation < 3; ++allocation) {
+      const Latency again = latency_of(lines_together(false));
+      if (again.cycles + again.tail_cycles < dram.cycles + dram.tail_cycles) dram = again;
+    }
+    measured(&DeviceSpec::dram_latency_cycles, dram.cycles, together + ", beside what varies");
+    measured(&DeviceSpec::dram_latency_tail_cycles, dram.tail_cycles, together + ", what varies");
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(),
              "all SMs copy 8 MiB, or a quarter of L2, to shared memory again and again");
     measured(&DeviceSpec::l2_write_bytes_per_second, hardware::l2_write_bytes_per_second(),
              "all SMs write 8 MiB, or a quarter of L2, again and again");
-    const double read = hardware::dram_read_bytes_per_second();
+    double read = 0;
+    for (int allocation = 0; allocation < 3; ++allocation)  // some take longer than others, why is not known
+      read = std::max(read, hardware::dram_read_bytes_per_second());
     constexpr double transfers_a_clock = 2, bits_a_byte = 8;
     double peak = transfers_a_clock * 1e3 * attribute(cudaDevAttrMemoryClockRate) *
                   attribute(cudaDevAttrGlobalMemoryBusWidth) / bits_a_byte;
@@ -138,6 +150,14 @@ class Calibrator {
       measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
     }
     measured(&DeviceSpec::dram_read_efficiency, read / peak, "all SMs read 2 GiB");
+  }
+
+  static std::vector<LinesTime> lines_together(bool in_l2) {
+    constexpr int ctas = 32;  // others ask too, and neither L2 nor DRAM is busy
+    std::vector<LinesTime> times;
+    for (const hardware::LinesTogether& row : hardware::lines_together(in_l2))
+      if (row.ctas == ctas) times.push_back({row.lines, row.mean});
+    return times;
   }
 
   void measure_l2() {
@@ -230,34 +250,46 @@ class Calibrator {
   void measure_launches(int smem_bytes_per_cta) {
     measured(&DeviceSpec::launch_overhead_seconds, hardware::seconds_between_launches(),
              "from a kernel's end to the next one's start");
-    const std::vector<hardware::WaitingLaunch> launches = hardware::waiting_launches(smem_bytes_per_cta, is_hopper_);
-    std::vector<CountedLaunches::Launch> work;
-    for (const hardware::WaitingLaunch& l : launches)
-      work.emplace_back([&l](cudaStream_t stream) { hardware::launch(l, stream); });
-    const std::vector<double> counted = CountedLaunches(work).count("sm__cycles_elapsed.max");
-    const auto cycles_of = [&](std::size_t i) { return counted.at(i); };
-    const auto ctas_of_wave = [&](std::size_t i) {
-      return static_cast<double>(launches[i].ctas_an_sm * result_.device.num_sms);
-    };
-    std::vector<double> starts;  // of empty CTAs; of eight waves, less one's
-    for (std::size_t i = 0; i < launches.size(); ++i)
-      if (launches[i].wait_cycles == 0 && launches[i].waves == 8)
-        starts.push_back((cycles_of(i) - cycles_of(i - 9)) / (7 * ctas_of_wave(i)));
-    const double start = median(starts);
-    measured(&DeviceSpec::cta_start_cycles, start, "sm__cycles_elapsed.max of eight waves of empty CTAs, less one's");
-    std::vector<double> around, further;  // what waits of 8000 cycles take besides
-    for (std::size_t i = 0; i < launches.size(); ++i) {
-      const hardware::WaitingLaunch& l = launches[i];
-      if (l.wait_cycles != 8000) continue;
-      const double cycles = cycles_of(i);
-      if (l.waves == 1) around.push_back(cycles - 8000 - start * ctas_of_wave(i));
-      if (l.waves == 8 && l.ctas_an_sm == 2)
-        further.push_back((cycles - cycles_of(i - 9)) / 7 - 8000);  // less one wave's
+    measured(&DeviceSpec::argument_line_cycles, hardware::argument_line_cycles(),
+             "each of 8 more lines of arguments, one after the other");
+    const hardware::WaitingLaunches launches(smem_bytes_per_cta, is_hopper_);
+    const std::vector<double> cycles = cycles_of(launches);
+    const auto beyond = [&](std::size_t i) { return cycles.at(i) - launches.all().at(i).wait_cycles; };
+    const double alone = beyond(0), of_sms = beyond(1);
+    measured(&DeviceSpec::kernel_launch_cycles, alone,
+             "sm__cycles_elapsed.max of a CTA that waits and stores a word a thread, less its wait; cold caches");
+    measured(&DeviceSpec::cta_start_cycles, (of_sms - alone) / static_cast<double>(result_.device.num_sms - 1),
+             "what such CTAs on all other SMs add to that, each");
+    std::vector<double> further;
+    for (std::size_t i = 0, one_wave = 0; i < launches.all().size(); ++i) {
+      const hardware::WaitingLaunch& l = launches.all()[i];
+      if (l.wait_cycles != launches.all()[0].wait_cycles || l.ctas_an_sm != 2) continue;
+      if (l.waves == 1) one_wave = i;
+      if (l.waves == 8) further.push_back((cycles.at(i) - cycles.at(one_wave)) / 7 - l.wait_cycles);
     }
-    measured(&DeviceSpec::kernel_launch_cycles, median(around),
-             "sm__cycles_elapsed.max of one wave that waits, less its wait and its CTAs' starts");
     measured(&DeviceSpec::cta_launch_cycles, median(further),
              "what each further wave takes beyond its wait, two CTAs an SM");
+  }
+
+  /// Of each launch when L2 has nothing of it, as a call is counted: the median of so many times.
+  std::vector<double> cycles_of(const hardware::WaitingLaunches& launches) const {
+    constexpr std::size_t times = 5;
+    const hardware::L2Buffer other(4 * result_.device.l2_bytes);
+    std::vector<CountedLaunches::Launch> work;
+    const auto add = [&](const hardware::WaitingLaunch& l) {
+      work.emplace_back([&](cudaStream_t stream) { other.read_once(0, 4 * result_.device.l2_bytes, stream); });
+      work.emplace_back([&](cudaStream_t stream) { launches.launch(l, stream); });
+    };
+    add(launches.all().front());  // a reading's first launch takes longer
+    for (const hardware::WaitingLaunch& l : launches.all()) add(l);
+    std::vector<std::vector<double>> counted(launches.all().size());
+    for (std::size_t time = 0; time < times; ++time) {
+      const std::vector<double> all = CountedLaunches(work).count("sm__cycles_elapsed.max");
+      for (std::size_t i = 0; i < counted.size(); ++i) counted[i].push_back(all.at(2 * i + 3));
+    }
+    std::vector<double> medians;
+    for (const std::vector<double>& of_launch : counted) medians.push_back(median(of_launch));
+    return medians;
   }
 
   bool is_hopper_ = false;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "attest/hardware/device.h"
+#include "attest/hardware/memory.h"
 
 namespace {
 
@@ -121,47 +122,12 @@ void print_arguments() {
   print("arguments", 12, Stride, use_arguments<12, Stride>);
 }
 
-constexpr int kGroups = 8, kApart = (4096 + 128) / 4;  // words from line to line
-
-/// A warp loads `Lines` lines, each of another page, and waits for all of them; eight times, of zeros.
-template <int Lines>
-__global__ void read_groups(const std::uint32_t* data, std::uint32_t* sink, long long* cycles) {
-  std::uint32_t x = threadIdx.x;
-  const std::uint32_t* at = data + static_cast<std::int64_t>(blockIdx.x) * kGroups * Lines * kApart;
-  const long long began = clock64();
-#pragma unroll 1
-  for (int group = 0; group < kGroups; ++group) {
-    std::uint32_t loaded[Lines];
-#pragma unroll
-    for (int i = 0; i < Lines; ++i) loaded[i] = __ldg(at + x + static_cast<std::int64_t>(i) * kApart);
-#pragma unroll
-    for (int i = 0; i < Lines; ++i) x += loaded[i];
-    at += Lines * kApart;
-  }
-  const long long took = clock64() - began;
-  if (threadIdx.x == 0) cycles[blockIdx.x] = took;
-  sink[threadIdx.x] = x;
-}
-
-/// Cycles of a group, where lines are in L2 as a memset left them, and where 256 MiB have been written since.
-template <int Lines>
-void print_groups() {
-  for (const bool in_l2 : {true, false})
-    for (const int ctas : {1, 32, 128})
-      for (int repeat = 0; repeat < 3; ++repeat) {
-        const DeviceArray<std::uint32_t> data(static_cast<std::size_t>(ctas) * kGroups * Lines * kApart), sink(32);
-        const DeviceArray<long long> cycles(static_cast<std::size_t>(ctas));
-        if (!in_l2) sweep_l2();
-        read_groups<Lines><<<ctas, 32>>>(data.data(), sink.data(), cycles.data());
-        check(cudaDeviceSynchronize());
-        double sum = 0, most = 0;
-        for (const long long took : cycles.download()) {
-          sum += static_cast<double>(took);
-          most = std::max(most, static_cast<double>(took));
-        }
-        std::printf("%s,%d,%d,%d,%d,%.0f,%.0f,,\n", in_l2 ? "lines in L2" : "lines in DRAM", Lines, 4 * kApart, ctas,
-                    repeat, sum / ctas / kGroups, most / kGroups);
-      }
+void print_lines(const char* what, bool in_l2) {
+  constexpr int apart_bytes = 4096 + 128;
+  int repeat = 0;
+  for (const LinesTogether& row : lines_together(in_l2))
+    std::printf("%s,%d,%d,%d,%d,%.0f,%.0f,,\n", what, row.lines, apart_bytes, row.ctas, repeat++ % 3, row.mean,
+                row.most);
 }
 
 }  // namespace
@@ -170,7 +136,7 @@ int main() {
   try {
     std::printf("what,uses,stride,ctas,repeat,first,first_most,again,again_most\n");
     print_arguments<4>(), print_arguments<32>(), print_arguments<64>(), print_arguments<128>(), print_arguments<256>();
-    print_groups<1>(), print_groups<2>(), print_groups<4>(), print_groups<8>(), print_groups<16>();
+    print_lines("lines in L2", true), print_lines("lines in DRAM", false);
     print("code", 32, 16, use_code<32>);
     print("code", 128, 16, use_code<128>);
     print("code", 256, 16, use_code<256>);

@@ -78,14 +78,15 @@ void print_issue(std::ostream& rows) {
 }
 
 // for a profiler to time
-void launch_nothing(std::ostream& rows) {
+void launch_waiting(std::ostream& rows) {
   int smem = 0;
   check(cudaDeviceGetAttribute(&smem, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
-  for (const WaitingLaunch& l : waiting_launches(smem, true)) {
-    launch(l, nullptr);
+  const WaitingLaunches launches(smem, true);
+  for (const WaitingLaunch& l : launches.all()) {
+    launches.launch(l, nullptr);
     check(cudaDeviceSynchronize());
     rows << l.threads << ',' << l.smem_bytes << ',' << l.ctas_an_sm << ',' << l.cluster << ',' << l.waves << ','
-         << l.wait_cycles << '\n';
+         << l.ctas << ',' << l.wait_cycles << '\n';
   }
 }
 
@@ -136,7 +137,7 @@ const Experiment experiments[] = {
     {"in_step", "stride,copies,warps,cycles", measure_in_step},
     {"contention", "part,tile_n,warpgroups,columns,a,alone,beside,product_alone,product_beside", print_contention},
     {"issue", "tile_n,headdim,p_in_smem,issued,scores,output", print_issue},
-    {"launch", "threads,smem,ctas_an_sm,cluster,waves,wait_cycles", launch_nothing},
+    {"launch", "threads,smem,ctas_an_sm,cluster,waves,ctas,wait_cycles", launch_waiting},
 };
 
 }  // namespace

@@ -31,17 +31,39 @@ __global__ void write_rings(unsigned* data, unsigned lines, unsigned rings) {
     data[static_cast<std::int64_t>(i) * kLineWords] = (i % lines * 1664525U + 1013904223U) & (lines - 1);
 }
 
-/// Follows a CTA's ring of lines, whose first words say which is next; the second of two walks is timed where `twice`.
-__global__ void probe_latency(const unsigned* data, unsigned lines, bool twice, long long* cycles, unsigned* sink) {
+/// Follows a CTA's ring of lines, whose first words say which is next; the second of two walks is timed.
+__global__ void probe_latency(const unsigned* data, unsigned lines, long long* cycles, unsigned* sink) {
   const unsigned* const ring = data + static_cast<std::int64_t>(blockIdx.x) * lines * kLineWords;
   unsigned at = 0;
   long long began = 0;
-  for (int walk = twice ? 0 : 1; walk < 2; ++walk) {
+  for (int walk = 0; walk < 2; ++walk) {
     began = clock64();
     for (unsigned i = 0; i < lines; ++i) at = __ldcg(ring + static_cast<std::int64_t>(at) * kLineWords);
   }
   cycles[blockIdx.x] = clock64() - began;
   sink[blockIdx.x] = at;
+}
+
+constexpr int kGroups = 8, kApart = (4096 + 128) / 4;  // words from line to line
+
+/// A warp loads `Lines` lines, each of another page, and waits for all of them; eight times, of zeros.
+template <int Lines>
+__global__ void probe_groups(const std::uint32_t* data, std::uint32_t* sink, long long* cycles) {
+  std::uint32_t x = threadIdx.x;
+  const std::uint32_t* at = data + static_cast<std::int64_t>(blockIdx.x) * kGroups * Lines * kApart;
+  const long long began = clock64();
+#pragma unroll 1
+  for (int group = 0; group < kGroups; ++group) {
+    std::uint32_t loaded[Lines];
+#pragma unroll
+    for (int i = 0; i < Lines; ++i) loaded[i] = __ldg(at + x + static_cast<std::int64_t>(i) * kApart);
+#pragma unroll
+    for (int i = 0; i < Lines; ++i) x += loaded[i];
+    at += Lines * kApart;
+  }
+  const long long took = clock64() - began;
+  if (threadIdx.x == 0) cycles[blockIdx.x] = took;
+  sink[threadIdx.x] = x;
 }
 
 /// Where the reads lie that a thread has under way together.
@@ -120,24 +142,6 @@ int multiprocessors() {
   return sms;
 }
 
-/// Cycles of a load, of rings of so many bytes, one an SM: the mean over all of them, for each SM is nearer to some
-/// slices of L2 than to others.
-double latency_of(std::int64_t bytes, bool twice) {
-  const auto sms = static_cast<unsigned>(multiprocessors());
-  const auto lines = static_cast<unsigned>(bytes / (kLineWords * 4));
-  const DeviceArray<unsigned> data(std::size_t{sms} * lines * kLineWords);
-  write_rings<<<1024, 256>>>(data.data(), lines, sms);
-  check(cudaGetLastError());
-  const DeviceArray<std::uint8_t> other(256 * kMiB);  // zeroed now, which displaces the rings from L2
-  const DeviceArray<long long> cycles(sms);
-  const DeviceArray<unsigned> sink(sms);
-  probe_latency<<<sms, 1>>>(data.data(), lines, twice, cycles.data(), sink.data());
-  check(cudaGetLastError());
-  double sum = 0;
-  for (const long long each : cycles.download()) sum += static_cast<double>(each);
-  return sum / sms / lines;
-}
-
 /// Bytes a second of `launch(data, CTAs)`, which moves `bytes` of the data `rounds` times.
 template <class Launch>
 double rate_of(std::int64_t bytes, int rounds, Launch launch) {
@@ -168,6 +172,24 @@ std::int64_t in_l2(std::int64_t bytes) {
   return std::min<std::int64_t>(bytes, std::bit_floor(static_cast<std::uint64_t>(std::max(l2_bytes / 4, 65536))));
 }
 
+template <int Lines>
+void add_groups(std::vector<LinesTogether>& all, bool in_l2) {
+  for (const int ctas : {1, 32, 128})
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const DeviceArray<std::uint32_t> data(static_cast<std::size_t>(ctas) * kGroups * Lines * kApart), sink(32);
+      const DeviceArray<long long> cycles(static_cast<std::size_t>(ctas));
+      if (!in_l2) const DeviceArray<std::uint8_t> other(256 * kMiB);  // zeroed, which displaces the lines
+      probe_groups<Lines><<<ctas, 32>>>(data.data(), sink.data(), cycles.data());
+      check(cudaGetLastError());
+      LinesTogether& row = all.emplace_back(Lines, ctas);
+      for (const long long took : cycles.download()) {
+        const double of_group = static_cast<double>(took) / kGroups;
+        row.mean += of_group / ctas;
+        row.most = std::max(row.most, of_group);
+      }
+    }
+}
+
 template <Reads reads>
 double read_rate(std::int64_t bytes, int rounds) {
   const DeviceArray<unsigned> sink(1);
@@ -187,10 +209,26 @@ double smem_latency_cycles() {
 }
 
 double l2_latency_cycles() {
-  const std::int64_t ring = std::max<std::int64_t>(in_l2(4 * kMiB) / multiprocessors(), kLineWords * 4);
-  return latency_of(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ring))), true);
+  const auto sms = static_cast<unsigned>(multiprocessors());
+  const auto ring = static_cast<std::uint64_t>(std::max<std::int64_t>(in_l2(4 * kMiB) / sms, kLineWords * 4));
+  const auto lines = static_cast<unsigned>(std::bit_floor(ring) / (kLineWords * 4));
+  const DeviceArray<unsigned> data(std::size_t{sms} * lines * kLineWords);
+  write_rings<<<1024, 256>>>(data.data(), lines, sms);
+  check(cudaGetLastError());
+  const DeviceArray<long long> cycles(sms);
+  const DeviceArray<unsigned> sink(sms);
+  probe_latency<<<sms, 1>>>(data.data(), lines, cycles.data(), sink.data());
+  check(cudaGetLastError());
+  double sum = 0;
+  for (const long long each : cycles.download()) sum += static_cast<double>(each);
+  return sum / sms / lines;
 }
-double dram_latency_cycles() { return latency_of(kMiB / 4, false); }  // few pages, whose addresses are translated once
+std::vector<LinesTogether> lines_together(bool in_l2) {
+  std::vector<LinesTogether> all;
+  add_groups<1>(all, in_l2), add_groups<2>(all, in_l2), add_groups<4>(all, in_l2);
+  add_groups<8>(all, in_l2), add_groups<16>(all, in_l2);
+  return all;
+}
 double l2_bytes_per_second() {
   const std::int64_t bytes = in_l2(8 * kMiB);
   constexpr int rounds = 400;

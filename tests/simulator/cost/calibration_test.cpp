@@ -9,6 +9,7 @@
 #include "attest/problem/error.h"
 #include "attest/problem/splitmix64.h"
 #include "attest/simulator/l2_cache.h"
+#include "measured_rows.h"
 
 namespace attest {
 namespace {
@@ -150,6 +151,29 @@ TEST(Calibration, EveryMemberHasItsName) {
   DeviceSpec copy;
   copy_device_field("gpc_sides", load_device("h200"), copy);
   EXPECT_EQ(copy.gpc_sides, load_device("h200").gpc_sides);
+}
+
+// Lines that are asked for together by each of 32 CTAs of docs/results/h200-sm/first_use.csv.
+TEST(Calibration, LatencyIsWhatVariesAndWhatDoesNot) {
+  const auto times = [](const char* what) {
+    std::vector<LinesTime> all;
+    for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/first_use.csv"))
+      if (row.at("what") == what && row.at("ctas") == "32")
+        all.push_back({std::stoi(row.at("uses")), std::stod(row.at("first"))});
+    EXPECT_EQ(all.size(), 15U);
+    return all;
+  };
+  const Latency dram = latency_of(times("lines in DRAM"));
+  EXPECT_NEAR(dram.cycles, 560, 1);
+  EXPECT_NEAR(dram.tail_cycles, 155, 1);
+  EXPECT_NEAR(latency_tail_of(times("lines in L2"), 296), 76, 1);
+  EXPECT_EQ(latency_tail_of({{1, 200}}, 296), 0);
+  EXPECT_EQ(latency_tail_of({}, 296), 0);
+  const Latency exact = latency_of({{1, 110}, {2, 115}});  // the slower of two is 1 + 1/2 times as late
+  EXPECT_NEAR(exact.cycles, 100, 1e-9);
+  EXPECT_NEAR(exact.tail_cycles, 10, 1e-9);
+  for (const std::vector<LinesTime>& none : {std::vector<LinesTime>{}, {{4, 100}, {4, 120}}, {{1, 100}, {2, 90}}})
+    EXPECT_THROW(latency_of(none), EnvironmentError);
 }
 
 }  // namespace

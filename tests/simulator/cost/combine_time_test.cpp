@@ -13,6 +13,7 @@
 #include "attest/problem/file.h"
 #include "attest/simulator/measured_call.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
 #include "measured_rows.h"
 
 namespace attest {
@@ -62,7 +63,7 @@ TEST(CombineTime, IsWhatItsWarpsExecuteAndWaitFor) {
   EXPECT_NEAR(cycles(5) - cycles(4), turn, near(turn));
   EXPECT_NEAR(cycles(33) - cycles(32), turn + combine_weights.cycles, near(turn));
   const double from_dram = (1 + combine_turn.waits) * (in_dram - in_l2);
-  EXPECT_NEAR(cycles(4, 1) - cycles(4), from_dram, near(from_dram));
+  EXPECT_NEAR(cycles(4, 1) - cycles(4), from_dram, 0.03 * from_dram);
   const double a_tenth = 1 - std::pow(0.9, 16.0 / 3);  // of four splits' lines one of those that are waited for
   EXPECT_NEAR(cycles(8, 0.1) - cycles(4, 0.1) - (1 - std::pow(0.9, 8) - (1 - std::pow(0.9, 4))) * from_dram / 4,
               turn + a_tenth * combine_turn.waits * from_dram / 4, near(turn));
@@ -71,9 +72,9 @@ TEST(CombineTime, IsWhatItsWarpsExecuteAndWaitFor) {
   const double one_wait = (cycles(4, 1) - cycles(4)) / (1 + combine_turn.waits);
   EXPECT_NEAR(of_first - of_more, (std::pow(0.99, 4) - std::pow(0.99, 32)) * one_wait, 1e-6);
   const double line = (first_uses("arguments", "12", "64") - first_uses("arguments", "4", "64")) / 8;
-  const double begun = device.kernel_launch_cycles + 4.8;
-  const double alone = device.cta_launch_cycles + (combine_argument_lines - 2) * line + combine_row.cycles +
-                       combine_weights.cycles + turn + wait;  // of LSE's loads the first alone is far
+  const double begun = launch_cycles(1, device);
+  // of LSE's loads the first alone is far
+  const double alone = (combine_argument_lines - 2) * line + combine_row.cycles + combine_weights.cycles + turn + wait;
   EXPECT_NEAR(cycles(4) - begun, alone, near(alone));
   EXPECT_EQ(combine_cycles({}, device), 0);
 }
@@ -85,22 +86,22 @@ TEST(CombineTime, CtasStartInTurnsAndShareIssueAndPlace) {
   const auto sms = static_cast<double>(device.num_sms);
   constexpr double slots = combine_row.instructions + combine_weights.instructions + combine_turn.instructions;
   const auto of_sm = [&](double n) { return combine_cycles({n * sms, 4, 0, 0}, device); };
-  EXPECT_NEAR(of_sm(1) - combine_cycles({1, 4, 0, 0}, device), (sms - 1) * 4.8, 1e-6);
+  EXPECT_NEAR(of_sm(1) - combine_cycles({1, 4, 0, 0}, device), (sms - 1) * device.cta_start_cycles, 1e-6);
   EXPECT_NEAR(of_sm(7) - of_sm(1), 6 * slots, 1e-6);
   EXPECT_NEAR(of_sm(16) - of_sm(1), 15 * slots, 1e-6);
   EXPECT_EQ(of_sm(1.01), of_sm(2));
-  const double begun = device.kernel_launch_cycles + sms * 4.8, alone = of_sm(1) - begun;
+  const double begun = launch_cycles(sms, device), alone = of_sm(1) - begun;
   DeviceSpec slow = device;  // 40 registers let 12 stand together
   slow.l2_latency_cycles = 1e6;
   EXPECT_NEAR(combine_cycles({12 * sms, 4, 0, 0}, slow) - combine_cycles({sms, 4, 0, 0}, slow), 11 * slots, 1e-6);
   EXPECT_GT(combine_cycles({13 * sms, 4, 0, 0}, slow), 1.9 * combine_cycles({sms, 4, 0, 0}, slow));
   device.max_ctas_per_sm = 2;
   EXPECT_NEAR(of_sm(2), begun + alone + slots, 1e-6);
-  EXPECT_NEAR(of_sm(5), begun + 3 * alone, 1e-6);
+  EXPECT_NEAR(of_sm(5), begun + 3 * alone + 2 * device.cta_launch_cycles, 1e-6);
   device.warp_schedulers_per_sm = 1;
   EXPECT_NEAR(of_sm(2) - of_sm(1), 4 * slots, 1e-6);
   const double bytes = 1e9;  // more than latencies hide
-  EXPECT_NEAR(combine_cycles({1, 4, bytes, 0}, device) - device.kernel_launch_cycles - 4.8,
+  EXPECT_NEAR(combine_cycles({1, 4, bytes, 0}, device) - launch_cycles(1, device),
               bytes / device.l2_bytes_per_second * device.sm_clock_hz, 1);
 }
 
@@ -134,24 +135,24 @@ void hold(const char* file, const std::vector<Launch>& launches) {
 }
 
 TEST(CombineTime, LaunchesOfThePanel) {
-  hold(ATTEST_MEASURED "/h200_panel.csv", {{64, 8, 0.948}, {32, 16, 0.985}, {2048, 4, 0.960}});
+  hold(ATTEST_MEASURED "/h200_panel.csv", {{64, 8, 0.899}, {32, 16, 0.958}, {2048, 4, 0.928}});
 }
 
 // Counted to see what the panel's three launches lack; two splits go through a loop that is not unrolled.
 TEST(CombineTime, LaunchesOfMoreShapes) {
-  hold(ATTEST_MEASURED "/h200_splits.csv", {{16, 4, 0.972},
-                                            {16, 16, 0.971},
-                                            {32, 64, 0.994},
-                                            {128, 4, 0.960},
-                                            {512, 4, 1.048},
-                                            {1024, 4, 0.988},
-                                            {2048, 4, 0.949},
-                                            {2048, 8, 0.938},
-                                            {4096, 2, 1.040},
-                                            {2048, 4, 0.976},
-                                            {1024, 4, 0.980},
-                                            {16, 32, 0.977},
-                                            {32, 8, 0.946}});
+  hold(ATTEST_MEASURED "/h200_splits.csv", {{16, 4, 0.915},
+                                            {16, 16, 0.940},
+                                            {32, 64, 0.985},
+                                            {128, 4, 0.891},
+                                            {512, 4, 0.986},
+                                            {1024, 4, 0.942},
+                                            {2048, 4, 0.918},
+                                            {2048, 8, 0.915},
+                                            {4096, 2, 1.018},
+                                            {2048, 4, 0.944},
+                                            {1024, 4, 0.936},
+                                            {16, 32, 0.960},
+                                            {32, 8, 0.900}});
 }
 
 }  // namespace

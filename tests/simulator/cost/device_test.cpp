@@ -57,7 +57,8 @@ TEST(Device, H100AsPublished) {
   EXPECT_EQ(d.num_sms, 132);
   EXPECT_EQ(d.l2_bytes, 50 * 1024 * 1024);
   EXPECT_DOUBLE_EQ(d.dram_bytes_per_second, 3.35e12);
-  EXPECT_TRUE(d.origin("l2_latency_cycles").estimated);
+  EXPECT_TRUE(d.origin("l2_latency_tail_cycles").estimated);
+  EXPECT_FALSE(d.origin("l2_latency_cycles").estimated);
   EXPECT_FALSE(d.origin("num_sms").estimated);
 }
 

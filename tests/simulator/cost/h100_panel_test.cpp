@@ -18,21 +18,21 @@ constexpr const char *narrow = "as on an H200: which CTAs share a head is chance
                      *lost = "calls under a mask: L2 lets go of more than the model has, not known why";
 
 constexpr Beyond beyond[] = {
-    {"window", "sm_read_bytes", 0.15, 0.54, "as on an H200: 64 heads"},
+    {"window", "sm_read_bytes", 0.17, 0.59, "as on an H200: 64 heads"},
     {"headdim", "sm_read_bytes", 0.4, 3.9, narrow},
-    {"scores", "sm_read_bytes", 0.09, 0.26, "as on an H200: ALiBi"},
-    {"layout", "sm_read_bytes", 0.5, 1, narrow},
+    {"scores", "sm_read_bytes", 0.1, 0.27, "as on an H200: ALiBi"},
+    {"layout", "sm_read_bytes", 0.71, 1.41, narrow},
     {"forced spill", "sm_read_bytes", 1.1, 2.5, "as on an H200; 512 keys under a mask the other way round"},
-    {"synchronous", "sm_read_bytes", 0.6, 1.2, "as on an H200"},
+    {"forced conflicts", "sm_read_bytes", 0.11, 0.25, "as on an H200"},
+    {"synchronous", "sm_read_bytes", 0.75, 1.5, "as on an H200"},
     {"headdim", "sm_write_bytes", 0.21, 2.1, "as on an H200: headdim 72"},
     {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
     {"paged", "l2_read_bytes", 7.2, 21.3, drift},
-    {"synchronous", "l2_read_bytes", 7.1, 23.8, drift},
+    {"synchronous", "l2_read_bytes", 7.7, 22.9, drift},
     {"scores", "dram_read_bytes", 2.5, 6.5, lost},
-    {"forced spill", "dram_read_bytes", 3.6, 6.6, "all too many, which is not known why; as on an H200"},
+    {"forced spill", "dram_read_bytes", 4, 6.6, "all too many, which is not known why; as on an H200"},
     {"synchronous", "dram_read_bytes", 2.3, 4.6, lost},
-    {"forced spill", "cycles", 4.7, 14.2, "L2, which it keeps busy, and more crosses"},
-    {"unfused", "cycles", 6.3, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
+    {"forced spill", "cycles", 4.7, 14.5, "L2, which it keeps busy, and more crosses"},
     {"paged", "occupancy_percent", 7, 18, "as on an H200"},
 };
 
@@ -67,7 +67,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"", "sm_read_bytes", 0.3, 5.9},
                                {"", "sm_write_bytes", 0.05, 2.3},
                                {"", "dram_read_bytes", 1.23, 15},
-                               {"", "l2_read_bytes", 2.7, 24.5},
+                               {"", "l2_read_bytes", 2.7, 27},
                                {"", "l2_crossing_bytes", 3.0, 13.9},
                                {"", "dram_write_bytes", 7.9, 100},
                                {"", "cycles", 3.1, 11.8}}) {
@@ -104,10 +104,10 @@ void expect_reached(const std::string& file, bool warm, int calls, std::initiali
 TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached(
       "spill_tails.csv", false, 19,
-      {{"sm_read_bytes", 1.1, 2.9}, {"l2_read_bytes", 2.5, 7.5}, {"dram_read_bytes", 1.8, 8.7}, {"cycles", 4.8, 14}});
+      {{"sm_read_bytes", 1.1, 2.9}, {"l2_read_bytes", 2.7, 7.5}, {"dram_read_bytes", 1.8, 8.7}, {"cycles", 4.8, 14}});
   expect_reached(
       "spill_tails_blind.csv", false, 21,
-      {{"sm_read_bytes", 0.9, 1.5}, {"l2_read_bytes", 2.0, 14.1}, {"dram_read_bytes", 2.4, 16.7}, {"cycles", 3.5, 7}});
+      {{"sm_read_bytes", 0.9, 1.6}, {"l2_read_bytes", 2.0, 14.1}, {"dram_read_bytes", 2.5, 16.9}, {"cycles", 3.5, 7}});
 }
 
 // Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does

@@ -148,7 +148,11 @@ TEST(L1Cache, WhatPassesDrivesLinesOut) {
 
 TEST(L1Cache, WhatPassesBetweenTwoUsesDrivesOutMoreTheMoreItIs) {
   const auto gone = [](int words, int rows, int lines) {
-    const std::vector<PassingRows> of_sm = {{0, rows, 256, 4096}, {32 << 20, rows, 256, 4096}};
+    PassingTurns of_sm;
+    for (std::int64_t first = 0; std::vector<PassingTile> & turn : of_sm) {
+      turn = {{first, rows, 256, 4096}, {first + (32 << 20), rows, 256, 4096}};
+      first += std::int64_t{rows} * 4096;
+    }
     return driven_out(words, 8, {&of_sm, 1}, 1, lines, {MemoryMap(load_device("h200")), words});
   };
   EXPECT_EQ(driven_out(6, 8, {}, 1, 480, {MemoryMap(load_device("h200")), 6}), 0);

@@ -147,7 +147,7 @@ TEST(L1Turn, CtasApartWalkDifferentHeads) {
     return missing_words(r, 0, 2, false, places).words;
   };
   EXPECT_NEAR(words(133, 16), words(120, 16), 0.1 * words(120, 16));
-  EXPECT_LT(words(133, 1), 1.5 * words(120, 16));  // of one head its ends
+  EXPECT_LT(words(133, 1), 1.7 * words(120, 16));  // of one head its ends
 }
 
 }  // namespace

@@ -33,17 +33,18 @@ constexpr const char* narrow =
     "which CTAs share a head is chance: eleven panels' counts are 6% apart; and words (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
-    {"window", "sm_read_bytes", 0.16, 0.56, "64 heads: O drives out more of the words"},
-    {"headdim", "sm_read_bytes", 0.66, 6.1, narrow},
-    {"layout", "sm_read_bytes", 0.5, 1, narrow},
-    {"scores", "sm_read_bytes", 0.09, 0.26, "ALiBi, whose key tiles store 17 words: not looked into"},
-    {"synchronous", "sm_read_bytes", 0.5, 1.1,
+    {"window", "sm_read_bytes", 0.17, 0.6, "64 heads: O drives out more of the words"},
+    {"headdim", "sm_read_bytes", 0.64, 6.1, narrow},
+    {"layout", "sm_read_bytes", 0.71, 1.41, narrow},
+    {"scores", "sm_read_bytes", 0.1, 0.27, "ALiBi, whose key tiles store 17 words: not looked into"},
+    {"forced conflicts", "sm_read_bytes", 0.11, 0.23, "512 keys, causal, which have few words: what O drives out"},
+    {"synchronous", "sm_read_bytes", 0.41, 0.7,
      "where frames lie to tensors is chance: counted twice they differ by 0.9"},
     {"forced spill", "sm_read_bytes", 1.1, 1.6, "too few of the words that miss, not known why"},
     {"headdim", "sm_write_bytes", 0.2, 2.1, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 7.8, 23.4, "CTAs in step merge more of their requests in the model"},
-    {"forced spill", "dram_read_bytes", 2.5, 4.2, "SMs' paces, and what else makes up for them, which is not known"},
+    {"forced spill", "dram_read_bytes", 2.6, 4.2, "SMs' paces, and what else makes up for them, which is not known"},
     {"headdim", "dram_write_bytes", 15.7, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.7, 23, "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
@@ -53,16 +54,16 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond)
 // Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
 TEST(Panel, TensorsThatLieAnywhere) {
   constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.5},      {"l2_read_bytes", 2.7, 26.5},
-                                      {"l2_crossing_bytes", 1.4, 10},   {"cycles", 2.4, 10.2},
+                                      {"l2_crossing_bytes", 1.4, 10},   {"cycles", 2.4, 10.3},
                                       {"dram_write_bytes", 5.7, 100.1}, {"dram_read_bytes", 0.7, 8.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
 }
 
 // Another H200's, counted when the models were as they are.
 TEST(Panel, CountedAfterwards) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.2, 2.1},      {"l2_read_bytes", 2.5, 21.6},
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.21, 2.1},     {"l2_read_bytes", 2.6, 21.6},
                                       {"l2_crossing_bytes", 1.4, 7.8},  {"cycles", 2.6, 9.9},
-                                      {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4}};
+                                      {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4.2}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_2.csv", load_device("h200")), reached);
 }
 
@@ -99,7 +100,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // the ALU binds, takes up to 2% more, of 1024 CTAs 11%.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.16, 0.13, 0.01, 0.13, 0.01, 0.08, 0.12, 0.02, 0.04};
+  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.15, 0.13, 0.03, 0.12, 0.011, 0.08, 0.1, 0.02, 0.04};
   std::size_t launches = 0;
   for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;
@@ -125,7 +126,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
 // Counted when the models stood and before they were compared.
 TEST(Panel, HeadsWhoseRowsEndWithinLines) {
   const DeviceSpec h200 = load_device("h200");
-  Reached reached({{"dram_read_bytes", 1.01, 6.2},
+  Reached reached({{"dram_read_bytes", 1.05, 6.2},
                    {"l2_crossing_bytes", 1.6, 4.8},
                    {"l2_read_bytes", 1.3, 4.2},
                    {"sm_read_bytes", 0.01, 0.02},

@@ -68,7 +68,7 @@ TEST(Report, JsonHasTheContractsNames) {
   EXPECT_TRUE(json["bound"].is_string());
   EXPECT_EQ(json["case"]["schema"], "attest/case/1");
   EXPECT_EQ(json["device"], "h100");
-  EXPECT_EQ(json["estimated_fields"], 15);
+  EXPECT_EQ(json["estimated_fields"], 14);
   EXPECT_TRUE(json["hangs_on"].is_null());  // it was not asked for
 }
 

@@ -23,6 +23,22 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,
                              const DeviceSpec& nearest);
 
+/// So many lines that are asked for together, and cycles until the last of them is there.
+struct LinesTime {
+  int lines = 0;
+  double cycles = 0;
+};
+struct Latency {
+  double cycles = 0, tail_cycles = 0;
+};
+
+/// A latency and the mean of an exponential variate beyond it, of which the largest of as many as there are lines is
+/// waited for: the least squares. Throws EnvironmentError where fewer than two numbers of lines were measured, or the
+/// slowest line costs nothing.
+Latency latency_of(const std::vector<LinesTime>& measured);
+/// Likewise of a latency that is known, what lies beyond it; 0 where all are there sooner.
+double latency_tail_of(const std::vector<LinesTime>& measured, double latency);
+
 /// Two walks of all SMs over the same lines, past L1: what part of L2 those lines are, and of the second walk's bytes
 /// the share that DRAM read.
 struct CyclicWalk {

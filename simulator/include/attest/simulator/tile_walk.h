@@ -103,6 +103,12 @@ struct TimelineEvent {
   double begin = 0, end = 0;
 };
 
+/// A tile of O, or of a split's, that a CTA stores as it ends.
+struct StoredTile {
+  std::int64_t batch = 0, head = 0;
+  int q_tile = 0, split = 0;
+};
+
 struct TileWalk {
   double dram_read_bytes = 0;
   double dram_write_bytes = 0;      // written back while the kernel runs
@@ -123,6 +129,9 @@ struct TileWalk {
   double busy_fraction = 0;         // CTA slots in use, over that time
   double resident_ctas = 0;         // of an SM, on average while it has any
   std::int64_t ctas = 0, ctas_with_rows = 0, key_tiles = 0;
+  double others_at_end = 0;  // of its SM, when a CTA ends: on average
+  // what they see stored, by SM, one tile after the other; of each SM the first ones, of a cluster the first CTA's
+  std::vector<std::vector<StoredTile>> stored_beside;
   std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated
   int sampling = 1;  // one set in so many

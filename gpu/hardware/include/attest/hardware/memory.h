@@ -3,15 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace attest::hardware {
 
 /// Cycles from a load of 4 bytes to the use of what it brought, one thread, each load waiting for the one before.
 double smem_latency_cycles();
-/// Likewise of loads past L1 by a thread of each SM, the mean over SMs, of lines of its own in random order: together
-/// 2 to 4 MiB (at most a quarter of L2) that this SM has read before, and 256 KiB each that L2 no longer has.
+/// Likewise of loads past L1 by a thread of each SM, the mean over SMs, which are nearer to some slices of L2 than to
+/// others, of lines of its own in random order that it has read before: 2 to 4 MiB together, at most a quarter of L2.
 double l2_latency_cycles();
-double dram_latency_cycles();
+
+/// Cycles until a warp has all of `lines` lines that it loads together, each of another page and written by others: of
+/// eight such groups one after the other the mean over `ctas` CTAs of a warp each, and the most of a CTA.
+struct LinesTogether {
+  int lines = 0, ctas = 0;
+  double mean = 0, most = 0;
+};
+/// Of 1 to 16 lines, by 1, 32 and 128 CTAs, three times each: lines that L2 has, or that only DRAM has.
+std::vector<LinesTogether> lines_together(bool in_l2);
 
 /// Bytes a second that all SMs together copy to shared memory (cp.async) of 8 MiB (at most a quarter of L2) again and
 /// again, and that they read of 2 GiB once, 16 bytes a lane past L1.

@@ -16,10 +16,12 @@
 #include "attest/problem/error.h"
 #include "attest/problem/find_program.h"
 #include "attest/problem/process.h"
+#include "attest/problem/text.h"
 #include "attest/sass/loops.h"
 #include "attest/simulator/key_tile_instructions.h"
 #include "case_flags.h"
 #include "commands.h"
+#include "kernel_flag.h"
 #include "output.h"
 #include "parse.h"
 #include "plan_flags.h"
@@ -48,11 +50,10 @@ std::string sm80_function(const Case& c) {
 Subject read_subject(const Flags& flags, const std::optional<Case>& c) {
   const std::string kernel = flags.text("--kernel").value_or("sm80");
   Subject subject;
-  if (kernel.find('/') != std::string::npos || kernel.find('.') != std::string::npos) {
+  if (subject.file = code_file(kernel); !subject.file.empty()) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(kernel, error) || !std::ifstream(kernel))
       throw InvalidInput("kernel", in_quotes(kernel), "is no file that can be read");
-    subject.file = kernel;
   } else if (std::find(built_in.begin(), built_in.end(), kernel) == built_in.end()) {
     throw InvalidInput("kernel", in_quotes(kernel),
                        fmt::format("has no machine code for a GPU: {}, or a file with / or . "
@@ -79,6 +80,11 @@ bool is_elf(const std::string& file) {
          "ELF";
 }
 
+std::string last_line(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  return shortened(text.substr(text.rfind('\n') + 1), 200);
+}
+
 std::string cuobjdump() {
   std::vector<std::string> folders = {"/usr/local/cuda/bin"};
   if (const char* const home = std::getenv("CUDA_HOME")) folders.insert(folders.begin(), fmt::format("{}/bin", home));
@@ -88,6 +94,16 @@ std::string cuobjdump() {
         "cuobjdump: is neither in $PATH nor in /usr/local/cuda/bin; it comes with the CUDA Toolkit. "
         "A listing made elsewhere does as well: cuobjdump -sass FILE > FILE.sass, --kernel FILE.sass");
   return found;
+}
+
+/// Of a cuobjdump that failed; one that found no code is the caller's to tell.
+void refuse_end(const Ended& ended, const std::string& target, const std::string& arch) {
+  const std::string said = last_line(ended.err);
+  if (said.ends_with("does not contain device code")) return;
+  if (said.ends_with("is not defined for option 'gpu-architecture'"))
+    throw InvalidInput("arch", in_quotes(arch), "is none that cuobjdump knows");
+  throw EnvironmentError(
+      fmt::format("cuobjdump: {}: {}{}", in_quotes(target), ended.how(), said.empty() ? "" : ": " + said));
 }
 
 /// Disassembles an object, or reads what somebody has disassembled.
@@ -101,7 +117,7 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
   std::vector<std::string> command = {cuobjdump(), "-sass", target};
   if (!arch.empty()) command.insert(command.begin() + 1, {"-arch", arch});  // half the time where there are two
   const Ended ended = run_lines(command, [&](std::string_view line) { reader.line(line); });
-  if (ended.signal != 0) throw EnvironmentError(fmt::format("cuobjdump: {}: {}", target, ended.how()));
+  if (!ended.good()) refuse_end(ended, target, arch);
 }
 
 std::vector<SassFunction> read_functions(const Flags& flags, const Subject& subject) {

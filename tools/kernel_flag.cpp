@@ -24,6 +24,8 @@ std::string kernel_file(const std::string& word) {
   return is_plugin(word) ? plugin_spec(word).path : "";
 }
 
+std::string code_file(const std::string& word) { return word.find_first_of("/.") == std::string::npos ? "" : word; }
+
 std::string known_kernel(const std::string& word) {
   if (const std::string file = kernel_file(word); !file.empty()) {
     check_plugin_file(file);

@@ -16,6 +16,8 @@ std::string read_kernel(const Flags& flags);
 std::string known_kernel(const std::string& word);
 /// The user's file that a word of --kernel names; empty for attest's own kernels.
 std::string kernel_file(const std::string& word);
+/// The file that a word of audit's --kernel names, whatever is in it; empty for attest's own kernels.
+std::string code_file(const std::string& word);
 
 /// --timeout and --load-timeout, as the commands that run a kernel in a worker have it; a call's limit is
 /// `call_seconds` if not given.

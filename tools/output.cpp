@@ -145,7 +145,7 @@ void refuse_input(const Flags& flags, std::string_view field, const fs::path& pa
     for (std::string value; std::getline(values, value, ',');) refuse(flag, value);
   }
   for (const std::string& flag : flags.given_of({"--kernel"}))
-    for (const std::string& word : flags.texts(flag)) refuse(flag, kernel_file(word));
+    for (const std::string& word : flags.texts(flag)) refuse(flag, kernel_file(word)), refuse(flag, code_file(word));
   for (const std::string& flag : flags.given_of({"--corpus"}))
     if (are_one(*flags.text(flag), fs::absolute(path).parent_path()))
       throw InvalidInput(field, in_quotes(path.string()), fmt::format("is in the folder of {}, which is read", flag));

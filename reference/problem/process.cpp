@@ -8,29 +8,43 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace attest {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What comes through `pipe` until the process has ended and nothing more is in it, or it is to be killed.
-void watch(const Child& child, int pipe, const ProcessOptions& options, Ended& ended) {
+void take_output(std::string_view text, const ProcessOptions& options, Ended& ended) {
+  constexpr std::size_t most_kept = std::size_t{1} << 26;
+  if (options.on_output)
+    options.on_output(text);
+  else if (ended.out.size() < most_kept)
+    ended.out.append(text);
+}
+
+void take_error(std::string_view text, Ended& ended) {
+  constexpr std::size_t most_kept = 1 << 12;
+  ended.err.append(text);
+  if (ended.err.size() > most_kept) ended.err.erase(0, ended.err.size() - most_kept);
+}
+
+// What comes through the pipes until the process has ended and nothing more is in them, or it is to be killed.
+void watch(const Child& child, int out, int err, const ProcessOptions& options, Ended& ended) {
   const auto start = Clock::now();
   constexpr int look_every_ms = 50;
-  constexpr std::size_t most_kept = std::size_t{1} << 26;
-  for (bool closed = false;;) {
-    pollfd ready{closed ? -1 : pipe, POLLIN, 0};  // of -1 poll() hears nothing
-    if (::poll(&ready, 1, look_every_ms) > 0) {
-      char bytes[1 << 14];
-      const ssize_t got = ::read(pipe, bytes, sizeof bytes);
-      closed = got == 0;
-      const std::string_view text(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
-      if (closed) continue;
-      if (options.on_output)
-        options.on_output(text);
-      else if (ended.out.size() < most_kept)
-        ended.out.append(text);
+  pollfd pipes[] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
+  for (;;) {
+    if (::poll(pipes, std::size(pipes), look_every_ms) > 0) {
+      for (pollfd& pipe : pipes) {
+        if (pipe.revents == 0) continue;
+        char bytes[1 << 14];
+        const ssize_t got = ::read(pipe.fd, bytes, sizeof bytes);
+        const std::string_view text(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
+        &pipe == pipes ? take_output(text, options, ended) : take_error(text, ended);
+        if (got == 0) pipe.fd = -1;  // of which poll() hears nothing
+      }
     } else if (child.has_ended()) {
       return;
     }
@@ -38,6 +52,12 @@ void watch(const Child& child, int pipe, const ProcessOptions& options, Ended& e
     ended.interrupted = options.stop && options.stop();
     if (ended.out_of_time || ended.interrupted) return;
   }
+}
+
+std::pair<Descriptor, Descriptor> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw EnvironmentError(fmt::format("no pipe: {}", std::strerror(errno)));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 }  // namespace
@@ -48,19 +68,18 @@ std::string Ended::how() const {
 }
 
 Ended run_process(const std::vector<std::string>& words, const ProcessOptions& options) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw EnvironmentError(fmt::format("no pipe: {}", std::strerror(errno)));
-  const Descriptor reading(ends[0]), nothing = open_nothing();
-  Descriptor writing(ends[1]);
+  auto [out, to_out] = make_pipe();
+  auto [err, to_err] = make_pipe();
   ChildOptions start;
-  start.descriptors = {{writing.get(), STDOUT_FILENO},
-                       {options.with_stderr ? writing.get() : nothing.get(), STDERR_FILENO}};
+  start.descriptors = {{to_out.get(), STDOUT_FILENO},
+                       {options.with_stderr ? to_out.get() : to_err.get(), STDERR_FILENO}};
   start.environment = options.environment;
   Ended ended;
   try {
     Child child(words.at(0), words, start);
-    writing.close();
-    watch(child, reading.get(), options, ended);
+    to_out.close();
+    to_err.close();
+    watch(child, out.get(), err.get(), options, ended);
     static_cast<ChildEnd&>(ended) = child.end();
   } catch (const NotExecuted&) {
     ended.exit_status = 127;  // as in a shell

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "attest/plan/sm80_tiles.h"
@@ -61,6 +63,46 @@ TEST(Audit, RefusesInOneLine) {
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
     EXPECT_TRUE(ran.out.empty());
   }
+}
+
+// Of a library's code, which a cuobjdump of ours prints before it ends as it does.
+TEST(Audit, ACuobjdumpThatFailsGivesNoTable) {
+  const Folder folder;
+  std::filesystem::copy(ATTEST_LISTING, folder.path() / "listing");
+  folder.write("my.so",
+               "\x7f"
+               "ELF");
+  const struct {
+    std::string end;
+    int code;
+    std::string line;  // "..." stands for the name of the library
+  } rows[] = {
+      {"exit 0", exit_pass, ""},
+      {"echo warning >&2; printf 'fatal: half\x1b\n' >&2; exit 255", exit_environment,
+       "cuobjdump: '...': exit status 255: fatal: half\\x1b"},
+      {"exit 1", exit_environment, "cuobjdump: '...': exit status 1"},
+      {"kill -SEGV $$", exit_environment, "cuobjdump: '...': SIGSEGV"},
+      {"echo \"Value 'sm_1' is not defined for option 'gpu-architecture'\" >&2; exit 1", exit_usage,
+       "arch: 'sm_90' is none that cuobjdump knows"},
+  };
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  for (const auto& [end, code, line] : rows) {
+    folder.write("cuobjdump", "#!/bin/sh\ncat listing\n" + end + "\n");
+    std::filesystem::permissions(folder.path() / "cuobjdump", std::filesystem::perms::owner_all);
+    const Ran ran = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
+    EXPECT_EQ(ran.exit_code, code) << end;
+    std::string shown = line;
+    if (const std::size_t dots = line.find("..."); dots != std::string::npos)
+      shown.replace(dots, 3, (std::filesystem::canonical(folder.path()) / "my.so").string());
+    EXPECT_EQ(ran.err, line.empty() ? "" : "attest: " + shown + "\n") << end;
+    EXPECT_EQ(ran.out.empty(), code != exit_pass) << end;
+  }
+  folder.write("cuobjdump", "#!/bin/sh\necho \"File does not contain device code\" >&2; exit 255\n");
+  const Ran none = run_attest({"audit", "--kernel", "my.so"}, folder);
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(none.exit_code, exit_usage);
+  EXPECT_EQ(none.err, "attest: kernel: 'my.so' holds no machine code of a GPU\n");
 }
 
 // What the CUDA kernels issue for a key tile is what the recorded program says: the compiler can merge and move, but

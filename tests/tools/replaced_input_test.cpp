@@ -43,6 +43,16 @@ TEST(ReplacedInput, TheFileOfAKernel) {
                  "json: 'k.so' is read for --kernel, and would be replaced", "k.so");
 }
 
+TEST(ReplacedInput, AFileOfMachineCode) {
+  const Folder folder;
+  folder.write("my.sass", "x");
+  folder.write("my:sass.txt", "x");
+  for (const std::string& file : {std::string("my.sass"), std::string("my:sass.txt")})
+    for (const std::string& kernel : {file, "./" + file})
+      expect_refused(folder, "audit --kernel " + kernel + " --json " + file,
+                     "json: '" + file + "' is read for --kernel, and would be replaced", file);
+}
+
 TEST(ReplacedInput, AFileThatIsSweptOver) {
   const Folder folder;
   folder.write("p.json", "{\"schema\":\"attest/plan/1\",\"base\":\"fa2\"}");

@@ -29,8 +29,19 @@ TEST(Process, GivesItsOutputAndHowItEnded) {
 TEST(Process, LinesAreWholeWhateverComesAtOnce) {
   std::vector<std::string> lines;
   const auto keep = [&](std::string_view line) { lines.emplace_back(line); };
-  EXPECT_TRUE(run_lines(shell("printf 'a\n\nb'; sleep 0.1; printf 'c\nd'; echo no >&2"), keep).good());
+  const Ended ended = run_lines(shell("printf 'a\n\nb'; sleep 0.1; printf 'c\nd'; echo no >&2"), keep);
+  EXPECT_TRUE(ended.good());
   EXPECT_THAT(lines, ElementsAre("a", "", "bc", "d"));
+  EXPECT_EQ(ended.err, "no\n");
+}
+
+TEST(Process, OfStderrApartTheEndIsKept) {
+  ProcessOptions options;
+  options.with_stderr = false;
+  const Ended ended = run_process(shell("yes | head -c 100000 >&2; echo out; exec >&-; printf end >&2"), options);
+  EXPECT_EQ(ended.out, "out\n");
+  EXPECT_EQ(ended.err.size(), 4096u);
+  EXPECT_TRUE(ended.err.ends_with("y\nend"));
 }
 
 TEST(Process, OneThatClosesItsOutputEndsByItself) {

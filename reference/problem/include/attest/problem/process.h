@@ -14,7 +14,7 @@ namespace attest {
 struct ProcessOptions {
   double seconds = std::numeric_limits<double>::infinity();      // after which it is killed
   std::vector<std::pair<std::string, std::string>> environment;  // beside this process's, or in its place
-  bool with_stderr = true;                                       // as a part of the output; else thrown away
+  bool with_stderr = true;                                       // as a part of the output; else its end is Ended::err
   std::function<bool()> stop;                                    // asked all the time: true has it killed
   std::function<void(std::string_view)> on_output;               // takes the output as it comes, in place of Ended::out
 };
@@ -23,6 +23,7 @@ struct Ended : ChildEnd {
   bool out_of_time = false;  // it was killed for that
   bool interrupted = false;  // likewise because it was to stop
   std::string out;           // the first 64 MiB
+  std::string err;           // the last 4 KiB of stderr, where it is no part of the output
 
   bool good() const { return exit_status == 0; }
   /// "exit status 2", "SIGSEGV", "out of time".
@@ -35,7 +36,7 @@ struct Ended : ChildEnd {
 /// program that is not there ends with status 127, as in a shell.
 Ended run_process(const std::vector<std::string>& words, const ProcessOptions& options = {});
 
-/// What `words` prints, without stderr, line by line and without line ends. Of no line is more kept than itself.
+/// What `words` prints, stderr apart, line by line and without line ends. Of no line is more kept than itself.
 Ended run_lines(const std::vector<std::string>& words, const std::function<void(std::string_view)>& on_line);
 
 }  // namespace attest

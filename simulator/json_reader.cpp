@@ -34,9 +34,8 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
     return names;
   };
   std::string twice, last;
-  constexpr int deepest = 16;  // the library's own printing recurses
   const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > deepest) refuse(what, fmt::format("nested {} deep", depth), "is no description");
+    if (depth > deepest_json) refuse(what, fmt::format("nested {} deep", depth), "is no description");
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end && !open.empty()) open.pop_back();
     if (event == Json::parse_event_t::key) {

@@ -37,6 +37,9 @@ class JsonReader {
   std::string_view file_;
 };
 
+/// Levels of objects and lists that JSON may have here: the library's own printing recurses.
+inline constexpr int deepest_json = 16;
+
 /// More than any description of a device or a model has.
 inline constexpr std::size_t largest_description_bytes = 1u << 20;
 

@@ -75,7 +75,11 @@ std::optional<Number> read(std::string_view text) {
 
 /// What is no JSON, or a number beyond float64, is a word.
 Json parsed(std::string_view text) {
-  Json json = Json::parse(text, nullptr, false);
+  const auto watch = [&](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
+    if (depth > deepest_json) refuse(text, fmt::format("is nested more than {} deep", deepest_json));
+    return true;
+  };
+  Json json = Json::parse(text, watch, false);
   if (json.is_discarded() || json.is_object() || json.is_null()) return std::string(text);
   return json;
 }

@@ -13,7 +13,7 @@ Database::Database(const std::filesystem::path& path) : path_(path.string()) {
     if (code != SQLITE_OK) fail(code);
     constexpr int wait_ms = 10'000;  // for another process that commits
     sqlite3_busy_timeout(db_, wait_ms);
-    execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
+    execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
     Statement check(*this, "PRAGMA quick_check(1)");
     if (!check.step() || check.text(0) != "ok") fail(SQLITE_CORRUPT);
   } catch (...) {
@@ -21,6 +21,8 @@ Database::Database(const std::filesystem::path& path) : path_(path.string()) {
     throw;
   }
 }
+
+void Database::take_over() { execute("PRAGMA journal_mode = WAL"); }
 
 Database::~Database() { sqlite3_close(db_); }
 

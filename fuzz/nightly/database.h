@@ -9,8 +9,8 @@
 
 namespace attest {
 
-/// A file of SQLite's in WAL mode: what was committed survives the end of the process at any instruction, and of the
-/// machine (synchronous = FULL). Every failure throws: InvalidInput naming `history` where the file is no database or
+/// A file of SQLite's. What was committed survives the end of the process at any instruction, and of the machine
+/// (synchronous = FULL). Every failure throws: InvalidInput naming `history` where the file is no database or
 /// damaged, EnvironmentError where the disk, a permission or another process refuses.
 class Database {
  public:
@@ -19,6 +19,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
+  /// WAL mode, which the file keeps: for one that is known to be ours, outside a transaction.
+  void take_over();
   /// One statement or several, without parameters or rows.
   void execute(const char* sql);
   std::int64_t last_id() const { return sqlite3_last_insert_rowid(db_); }

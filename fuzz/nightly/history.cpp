@@ -54,6 +54,24 @@ fs::path prepared(const fs::path& folder, bool must_exist) {
   return path;
 }
 
+/// The schema's, 0 of a database without anything in it. Throws InvalidInput for one that this attest did not make.
+std::int64_t version_of(Database& database, const std::string& name, bool must_exist) {
+  const auto number = [&](const char* sql) {
+    Statement read(database, sql);
+    read.step();
+    return read.integer(0);
+  };
+  const std::int64_t version = number("PRAGMA user_version");
+  const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
+  const bool has_nights = number("SELECT count(*) FROM sqlite_master WHERE name IN ('night', 'verdict')") == 2;
+  if (version == 0 ? must_exist || !empty : !has_nights)
+    throw InvalidInput("history", name, "is a database of another program");
+  if (version > schema_version)
+    throw InvalidInput("history", fmt::format("{} version {}", name, version),
+                       fmt::format("is newer than {}, this attest's", schema_version));
+  return version;
+}
+
 std::uint64_t unsigned_of(std::string_view field, const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -102,21 +120,12 @@ std::string list_text(const auto& list) {
 
 History::History(const fs::path& folder, bool must_exist)
     : database_(std::make_unique<Database>(prepared(folder, must_exist))) {
+  const std::string name = fmt::format("'{}'", (folder / file_name).string());
+  version_of(*database_, name, must_exist);
+  database_->take_over();
   Transaction making(*database_);
-  Statement read(*database_, "PRAGMA user_version");
-  read.step();
-  const std::int64_t version = read.integer(0);
-  if (version > schema_version)
-    throw InvalidInput("history", fmt::format("'{}' version {}", (folder / file_name).string(), version),
-                       fmt::format("is newer than {}, this attest's", schema_version));
-  if (version == 0) {
-    Statement tables(*database_, "SELECT count(*) FROM sqlite_master");
-    tables.step();
-    if (must_exist || tables.integer(0) > 0)
-      throw InvalidInput("history", fmt::format("'{}'", (folder / file_name).string()),
-                         "is a database of another program");
-    database_->execute(schema);
-  }
+  const std::int64_t version = version_of(*database_, name, must_exist);  // another process may have made it meanwhile
+  if (version == 0) database_->execute(schema);
   if (version == 1) database_->execute(from_version_1);
   if (version < schema_version) database_->execute(fmt::format("PRAGMA user_version = {}", schema_version).c_str());
   making.commit();

@@ -1,5 +1,6 @@
 #include "attest/nightly/history.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "attest/nightly/regression.h"
 #include "attest/problem/error.h"
@@ -199,6 +201,22 @@ TEST_F(HistoryTest, WhatIsNoHistoryIsRefusedInOneLine) {
   fs::remove(folder / History::file_name);
   std::ofstream(folder / "file") << "x";
   EXPECT_THROW(History(folder / "file"), InvalidInput);
+}
+
+TEST_F(HistoryTest, ADatabaseOfAnotherProgramStaysAsItIs) {
+  const auto bytes = [&] {
+    std::ifstream file(folder / History::file_name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  execute("CREATE TABLE other (x)");
+  for (const char* const version : {"0", "1", "2", "77"}) {
+    execute(fmt::format("PRAGMA user_version = {}", version).c_str());
+    const std::string before = bytes();
+    for (const bool must_exist : {true, false})
+      EXPECT_THAT(refusal(must_exist), HasSubstr("history.sqlite' is a database of another program")) << version;
+    EXPECT_EQ(bytes(), before) << version;
+    EXPECT_FALSE(fs::exists(folder / "history.sqlite-wal")) << version;
+  }
 }
 
 TEST_F(HistoryTest, ANewerOneIsRefused) {

@@ -9,10 +9,10 @@
 namespace attest {
 namespace {
 
-Ended ended_with(int exit_status, const std::string& out = "") { return {{exit_status}, false, false, out}; }
-Ended killed_by(int signal, const std::string& out = "") { return {{-1, signal}, false, false, out}; }
-Ended over_time(const std::string& out = "") { return {{-1, SIGKILL}, true, false, out}; }
-Ended interrupted(const std::string& out = "") { return {{-1, SIGKILL}, false, true, out}; }
+Ended ended_with(int exit_status, const std::string& out = "") { return {{exit_status}, false, false, out, ""}; }
+Ended killed_by(int signal, const std::string& out = "") { return {{-1, signal}, false, false, out, ""}; }
+Ended over_time(const std::string& out = "") { return {{-1, SIGKILL}, true, false, out, ""}; }
+Ended interrupted(const std::string& out = "") { return {{-1, SIGKILL}, false, true, out, ""}; }
 
 // The worst of a name, as a history keeps it.
 Check check_of(const Part& part, const std::string& name) {

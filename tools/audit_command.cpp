@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -111,6 +113,8 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
   if (!is_elf(file)) {
     std::ifstream in(file);
     for (std::string line; std::getline(in, line);) reader.line(line);
+    if (in.bad())
+      throw InvalidInput("kernel", in_quotes(file), fmt::format("cannot be read: {}", std::strerror(errno)));
     return;
   }
   const std::string target = std::filesystem::canonical(file).string();

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <vector>
 
+#include "attest/problem/child.h"
 #include "attest/problem/error.h"
 #include "attest/problem/text.h"
 
@@ -84,10 +84,18 @@ std::string read_file(std::string_view field, const fs::path& path, std::size_t 
   const std::uintmax_t size = fs::file_size(path, error);
   if (!error && size > limit_bytes)
     throw InvalidInput(field, name, fmt::format("has {} bytes, more than {}", size, limit_bytes));
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) throw InvalidInput(field, name, fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) throw EnvironmentError(fmt::format("{}: cannot be read", name));
+  // What is not there yet is not waited for, as in /proc/kmsg.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  std::string bytes;
+  std::vector<char> block(1 << 16);
+  for (ssize_t got = 1; got != 0;) {
+    got = file.get() < 0 ? -1 : ::read(file.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw InvalidInput(field, name, fmt::format("cannot be read: {}", std::strerror(errno)));
+    bytes.append(block.data(), static_cast<std::size_t>(got));
+    if (bytes.size() > limit_bytes)  // files of /proc say that they have none
+      throw InvalidInput(field, name, fmt::format("has more than {} bytes", limit_bytes));
+  }
   return bytes;
 }
 

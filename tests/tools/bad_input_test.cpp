@@ -334,6 +334,21 @@ const BadInput bad_inputs[] = {
     {{"predict", "--device", "./"}, 2, "device: './' is not a regular file"},
     {{"predict", "--device", "/dev/zero"}, 2, "device: '/dev/zero' is not a regular file"},
     {{"fuzz", "--corpus", "", "--json", "x.json"}, 2, "corpus: '' is no folder"},
+
+    // files that break off
+    {{"predict", "--case", "/proc/self/mem"}, 2, "case: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"predict", "--plan", "/proc/self/mem"}, 2, "plan: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"predict", "--device", "/proc/self/mem"}, 2, "device: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"predict", "--model", "/proc/self/mem", "--seqlen", "8"},
+     2,
+     "model: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"measure", "--panel", "--from", "/proc/self/mem"},
+     2,
+     "from: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"reference", "--q", "/proc/self/mem", "--k", "x", "--v", "x", "--out", "o"},
+     2,
+     "q: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"audit", "--kernel", "/proc/self/mem"}, 2, "kernel: '/proc/self/mem' cannot be read: Input/output error"},
 };
 
 class BadInputTest : public ::testing::TestWithParam<BadInput> {};

@@ -7,8 +7,7 @@
 
 namespace attest {
 
-/// All bytes of a regular file of at most `limit_bytes`. Throws InvalidInput naming `field`, the path and the reason,
-/// and EnvironmentError where reading breaks off.
+/// All bytes of a regular file of at most `limit_bytes`. Throws InvalidInput naming `field`, the path and the reason.
 std::string read_file(std::string_view field, const std::filesystem::path& path, std::size_t limit_bytes);
 
 /// Makes the file hold `bytes`: written beside its place and renamed, so that a reader, a second writer or a crash sees

@@ -54,7 +54,7 @@ KernelSymbol cuda_symbol(std::string_view name) {
 std::unique_ptr<RunPlace> make_cuda_place() { return make_device_place(); }
 
 TruthFunction gpu_truth() {
-  open_device();
+  open_device("take --truth cpu");
   return forward_with_budget_on_gpu;
 }
 

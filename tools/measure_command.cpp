@@ -167,11 +167,15 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     refuse_other_calls(flags, measured.calls, other);
     device = device_of(flags, measured.comments.empty() ? "" : measured.comments.front());
   } else {
+    const auto open_csv = [&](const std::string& name_in_folder) {
+      csv = output_file(flags, "--out", name_in_folder);
+      if (csv) results.refuse_same_file("out", csv->path());
+      if (csv && html) refuse_same_file("out", csv->path(), "--html", html->path());
+    };
+    open_csv("_panel.csv");  // what is wrong with it whatever the device
     const Provenance how = provenance(flags);
     device = device_of(flags, how.gpu.name);
-    csv = output_file(flags, "--out", device->name + "_panel.csv");
-    if (csv) results.refuse_same_file("out", csv->path());
-    if (csv && html) refuse_same_file("out", csv->path(), "--html", html->path());
+    open_csv(device->name + "_panel.csv");
     measured.comments = how.lines();
     measured.calls = admitted(measurement_panel());
     refuse_other_calls(flags, measured.calls, other);
@@ -203,16 +207,19 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
 void refuse_what_makes_none(const std::string& kernel, const WorkerProgram& program) {
   if (is_python_kernel(kernel))
     throw InvalidInput("kernel", in_quotes(kernel), "launches in a process of its own, where nothing is counted");
-  if (inspect_capability(program, kernel).device == "cpu")
-    throw InvalidInput("kernel", in_quotes(kernel), "runs on no GPU, whose counters are read");
+  try {
+    if (inspect_capability(program, kernel).device != "cpu") return;
+  } catch (const EnvironmentError&) {
+    if (!is_plugin(kernel)) expect_gpu(without_gpu);
+    throw;
+  }
+  throw InvalidInput("kernel", in_quotes(kernel), "runs on no GPU, whose counters are read");
 }
 
 /// A kernel that is not attest's makes the call in a worker first, and what crashes or hangs there is never loaded into
 /// this process. Why it does not take the call; empty where it does. Throws KernelCrashed.
-std::string refusal_in_a_worker(const Flags& flags, const MeasuredCall& call) {
-  TimingWorker worker(worker_program(flags), call.kernel,
-                      flags.seconds("--timeout").value_or(CheckOptions{}.hang_seconds));
-  return worker.time(call.c, 1).refused;
+std::string refusal_in_a_worker(const WorkerProgram& program, double hang_seconds, const MeasuredCall& call) {
+  return TimingWorker(program, call.kernel, hang_seconds).time(call.c, 1).refused;
 }
 
 /// --plan, or what a plug-in tells of itself; none where nobody says, or attest knows the kernel.
@@ -240,14 +247,17 @@ ExitCode run(const Flags& flags) {
   MeasuredCall& call = calls.front();
   call.c = read_case(flags);
   call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
-  if (flags.given("--kernel")) refuse_what_makes_none(call.kernel, worker_program(flags));
+  check_plan_flags(flags);
+  const WorkerProgram worker = worker_program(flags);
+  const double hang_seconds = flags.seconds("--timeout").value_or(CheckOptions{}.hang_seconds);
+  if (flags.given("--kernel")) refuse_what_makes_none(call.kernel, worker);
   const auto unsupported = [&](const std::string& why) {
     fmt::print(stderr, "attest: {}\n", why);
     results.finish("measure", {{"kernel", call.kernel}, {"case", to_json(call.c)}, {"unsupported", why}}, "");
     return exit_unsupported;
   };
   if (is_plugin(call.kernel))
-    if (const std::string why = refusal_in_a_worker(flags, call); !why.empty()) return unsupported(why);
+    if (const std::string why = refusal_in_a_worker(worker, hang_seconds, call); !why.empty()) return unsupported(why);
   const Provenance how = provenance(flags);
   if (const auto why = unmeasurable(call)) return unsupported(*why);
   const DeviceSpec device = device_of(flags, how.gpu.name);

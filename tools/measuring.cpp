@@ -56,9 +56,9 @@ void reserve_for(const std::vector<MeasuredCall>& calls, DeviceMemory& memory) {
 
 }  // namespace
 
-MeasuringGpu measuring_gpu() {
-  return {open_device("ask `attest predict` alone").name, driver_version(), cuda_version(CUDART_VERSION)};
-}
+MeasuringGpu measuring_gpu() { return {open_device(without_gpu).name, driver_version(), cuda_version(CUDART_VERSION)}; }
+
+void expect_gpu(std::string_view otherwise) { open_device(otherwise); }
 
 std::optional<std::string> unmeasurable(const MeasuredCall& call) {
   return DeviceCall::unsupported(*make_device_forward(call.kernel), call.c);

@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/simulator/measured_call.h"
@@ -15,6 +16,12 @@ struct MeasuringGpu {
   std::string runtime;  // CUDA's in this build
 };
 MeasuringGpu measuring_gpu();
+
+/// What to do where there is no GPU to measure on.
+inline constexpr const char* without_gpu = "ask `attest predict` alone";
+
+/// Throws where there is no GPU that kernels of this build run on; `otherwise`: what to do without.
+void expect_gpu(std::string_view otherwise);
 
 /// Why a call cannot be made there, by the field's name; none if it can. Throws InvalidInput for a kernel that runs on
 /// no GPU.

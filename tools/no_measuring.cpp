@@ -1,4 +1,6 @@
 // A build without CUDA says so where counters are asked for.
+#include <fmt/format.h>
+
 #include "attest/problem/error.h"
 #include "attest/problem/exit_code.h"
 #include "calibrating.h"
@@ -15,6 +17,12 @@ namespace {
 }  // namespace
 
 MeasuringGpu measuring_gpu() { refuse(); }
+void expect_gpu(std::string_view otherwise) {
+  throw EnvironmentError(fmt::format(
+      "kernel: it runs on a GPU, and this attest was built without CUDA; build with cmake --preset cuda where nvcc is, "
+      "or {}",
+      otherwise));
+}
 std::optional<std::string> unmeasurable(const MeasuredCall& /*call*/) { refuse(); }
 void measure_with_cupti(std::vector<MeasuredCall>& /*calls*/, bool /*warm*/, bool /*progress*/) { refuse(); }
 Calibration calibrate_gpu() { refuse(); }

@@ -5,6 +5,7 @@
 
 #include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
+#include "attest/problem/file.h"
 #include "case_flags.h"
 
 namespace attest::tools {
@@ -25,6 +26,15 @@ void refuse_unknown_plan(const std::string& name) {
   for (const NamedPlan& plan : named_plans) names.emplace_back(plan.name);
   for (const NamedPlan& plan : ablation_plans) names.emplace_back(plan.name);
   refuse_unknown("plan", name, names);
+}
+
+void check_plan_flags(const Flags& flags) {
+  if (const auto name = flags.text("--plan")) {
+    refuse_unknown_plan(*name);
+    constexpr std::size_t most_bytes = 1 << 20;
+    if (name->find_first_of("./") != std::string::npos) (void)read_file("plan", *name, most_bytes);
+  }
+  (void)plan_conditions("set", flags.texts("--set"));
 }
 
 DescribedPlan read_plan(const Flags& flags, const Case& c, const DeviceSpec& device, std::string_view named) {

@@ -12,6 +12,7 @@
 
 #include "attest/fuzz/inspect.h"
 #include "attest/fuzz/progress.h"
+#include "attest/gpu/plugin.h"
 #include "attest/plan/num_splits.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/html_report.h"
@@ -25,6 +26,7 @@
 #include "case_flags.h"
 #include "commands.h"
 #include "kernel_flag.h"
+#include "measuring.h"
 #include "output.h"
 #include "parse.h"
 #include "plan_flags.h"
@@ -32,12 +34,21 @@
 namespace attest::tools {
 namespace {
 
+std::string plan_told_by(const std::string& kernel, const Case& c) {
+  try {
+    return inspect_plan(WorkerProgram{}, kernel, c);
+  } catch (const EnvironmentError&) {
+    if (!is_plugin(kernel)) expect_gpu("take --plan in place of --kernel");
+    throw;
+  }
+}
+
 /// --plan, or the plan `named` in its place, or what --kernel tells of itself.
 DescribedPlan read_described(const Flags& flags, const Case& c, const DeviceSpec& device, std::string_view named = "") {
   if (!flags.given("--kernel")) return read_plan(flags, c, device, named);
   if (const auto plan = flags.text("--plan")) throw InvalidInput("plan", in_quotes(*plan), "goes without --kernel");
   const std::string kernel = read_kernel(flags);
-  DescribedPlan plan = plan_from_json_text(inspect_plan(WorkerProgram{}, kernel, c), kernel, c, device);
+  DescribedPlan plan = plan_from_json_text(plan_told_by(kernel, c), kernel, c, device);
   set_plan_fields(plan, flags.texts("--set"), c, device);
   return plan;
 }

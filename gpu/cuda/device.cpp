@@ -60,8 +60,8 @@ DeviceLimits open_device(std::string_view otherwise) {
   limits.l2_bytes = properties.l2CacheSize;
   limits.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   if (limits.compute_capability < oldest_compute_capability)
-    throw EnvironmentError(fmt::format("{} is sm_{}; the kernels need sm_{} or later; take --kernel cpu", limits.name,
-                                       limits.compute_capability, oldest_compute_capability));
+    throw EnvironmentError(fmt::format("{} is sm_{}; the kernels need sm_{} or later; {}", limits.name,
+                                       limits.compute_capability, oldest_compute_capability, otherwise));
   if (const cudaError_t code = find_code_for_device(); code != cudaSuccess) {
     cudaGetLastError();
     throw EnvironmentError(fmt::format("this build has no code for {} ({}); build with -DCMAKE_CUDA_ARCHITECTURES={}",

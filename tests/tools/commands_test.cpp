@@ -147,14 +147,23 @@ TEST(Commands, WhatNeedsAGpuSaysInOneLineThatThereIsNone) {
   const Folder folder;
   const Json doctor = Json::parse(run_attest({"doctor", "--json", "-"}, folder).out);
   if (doctor.at("cuda_unavailable") == "") GTEST_SKIP() << "there is a GPU here";
-  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--kernel", "unfused"}, {"--truth", "gpu"}}) {
-    std::vector<std::string> arguments = {"check", "--seqlen-q", "3", "--seqlen-k", "5"};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const Ran ran = run_attest(arguments, folder);
+  const std::pair<const char*, const char*> rows[] = {
+      {"check --kernel unfused", "or take --kernel cpu\n"},
+      {"check --truth gpu", "or take --truth cpu\n"},
+      {"fuzz --kernel sm80", "or take --kernel cpu\n"},
+      {"bench --kernel sm80", "or take --kernel cpu\n"},
+      {"predict --kernel sm80", "or take --plan in place of --kernel\n"}};
+  for (const auto& [line, instead] : rows) {
+    const Ran ran = run_attest(words(line), folder);
     EXPECT_EQ(ran.exit_code, 3) << ran.err;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-    EXPECT_NE(ran.err.find(flags[0] + " cpu"), std::string::npos) << "what to give instead: " << ran.err;
+    EXPECT_TRUE(ran.err.ends_with(instead)) << line << ": " << ran.err;
     EXPECT_EQ(ran.out, "");
+  }
+  for (const char* const line : {"measure", "measure --kernel sm80"}) {
+    const Ran ran = run_attest(words(line), folder);
+    EXPECT_EQ(ran.exit_code, 3) << ran.err;
+    EXPECT_EQ(ran.err.find("--kernel cpu"), std::string::npos) << "which it refuses: " << ran.err;
   }
 }
 

@@ -24,7 +24,7 @@ struct DeviceLimits {
 /// Opens the current device, the first of CUDA_VISIBLE_DEVICES. Throws EnvironmentError, in one line with what to do,
 /// where there is no driver or too old a one, no GPU (`otherwise`: what to do without), or none that this build has
 /// code for.
-DeviceLimits open_device(std::string_view otherwise = "take --kernel cpu and --truth cpu");
+DeviceLimits open_device(std::string_view otherwise = "take --kernel cpu");
 
 /// A stretch of device memory, or of host memory that the device copies from and to directly (pinned). Grows, and keeps
 /// what it has; what it held is gone when it grows. Throws CudaError.

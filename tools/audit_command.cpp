@@ -231,11 +231,23 @@ Json to_json(const KeyTileInstructions& tile) {
   return json;
 }
 
+/// What would change nothing: a case chooses among sm80's functions, and a plan is only made where there is one.
+void refuse_without_plan(const Flags& flags, bool is_sm80) {
+  if (flags.given("--plan")) return;
+  const std::vector<std::string> of_case = case_flags_given(flags);
+  if (is_sm80 && !of_case.empty()) return;
+  std::vector<std::string> given = flags.given_of({"--device", "--set"});
+  given.insert(given.end(), of_case.begin(), of_case.end());
+  if (!given.empty())
+    throw InvalidInput(field_of(given[0]), given[0], is_sm80 ? "goes with --plan P or a CASE" : "goes with --plan P");
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   std::optional<Case> c;
   if (!case_flags_given(flags).empty() || flags.given("--plan")) c = read_case(flags);
   const Subject subject = read_subject(flags, c);
+  refuse_without_plan(flags, subject.is_sm80);
   std::optional<KeyTileInstructions> tile;
   if (c && (subject.is_sm80 || flags.given("--plan")))
     tile = key_tile_instructions(read_plan(flags, *c, read_device(flags)).plan);

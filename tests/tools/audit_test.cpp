@@ -52,6 +52,10 @@ TEST(Audit, RefusesInOneLine) {
        "arch: 'sm_80' has no code in '" ATTEST_LISTING "'"},
       {{"--kernel", ATTEST_LISTING, "--function", "yours"}, exit_usage, "function: 'yours' is in none of the 1"},
       {{"--kernel", ATTEST_LISTING, "--plan", "fa4"}, exit_usage, "plan: 'fa4' is none of"},
+      {{"--kernel", ATTEST_LISTING, "--set", "bogus=1"}, exit_usage, "set: --set goes with --plan P\n"},
+      {{"--kernel", ATTEST_LISTING, "--device", "nosuch"}, exit_usage, "device: --device goes with --plan P\n"},
+      {{"--kernel", ATTEST_LISTING, "--headdim", "128"}, exit_usage, "headdim: --headdim goes with --plan P\n"},
+      {{"--kernel", ATTEST_LISTING, "--plan", "fa2", "--device", "nosuch"}, exit_usage, "device: 'nosuch' is none of"},
       {{"--kernel", "."}, exit_usage, "kernel: '.' is no file"},
       {{"--kernel", ""}, exit_usage, "kernel: ''"}};
   for (const auto& [flags, code, line] : table) {

@@ -12,9 +12,9 @@
 
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/json_reader.h"
 #include "attest/simulator/calibration.h"
 #include "embedded.h"
-#include "json_reader.h"
 
 namespace attest {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/json_reader.h"
 #include "embedded.h"
-#include "json_reader.h"
 
 namespace attest {
 

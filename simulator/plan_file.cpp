@@ -10,9 +10,9 @@
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/json_reader.h"
 #include "attest/problem/text.h"
 #include "attest/simulator/report.h"
-#include "json_reader.h"
 
 namespace attest {
 namespace {
@@ -136,6 +136,8 @@ std::pair<std::string, Json> assignment(std::string_view flag, const std::string
     throw InvalidInput(flag, fmt::format("'{}'", text.substr(0, 60)), "is not FIELD=VALUE");
   const std::string value = text.substr(equals + 1);
   Json json = Json::parse(value, nullptr, false);
+  if (is_beyond_float64(value))
+    JsonReader(fmt::format("--{}", flag)).refuse(text.substr(0, equals), shown_number(value), no_float64);
   if (json.is_discarded() || json.is_structured()) json = value.substr(0, 60);
   return {text.substr(0, equals), std::move(json)};
 }

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/problem/error.h"
+#include "attest/problem/json_reader.h"
 #include "attest/problem/text.h"
 #include "attest/simulator/sweep.h"
-#include "json_reader.h"
 
 namespace attest {
 namespace {
@@ -80,6 +80,7 @@ Json parsed(std::string_view text) {
     return true;
   };
   Json json = Json::parse(text, watch, false);
+  if (!json.is_discarded() && tiny_number(text)) refuse(text, no_float64);
   if (json.is_discarded() || json.is_object() || json.is_null()) return std::string(text);
   return json;
 }

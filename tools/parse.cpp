@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attest/problem/error.h"
+#include "attest/problem/json_reader.h"
 #include "attest/problem/text.h"
 
 namespace attest::tools {
@@ -67,8 +68,7 @@ std::uint64_t parse_unsigned(std::string_view field, std::string_view text) {
 double parse_number(std::string_view field, std::string_view text) {
   double value = 0;
   const std::errc error = parse_all(text, value);
-  if (error == std::errc::result_out_of_range)
-    throw InvalidInput(field, in_quotes(text), "is no number of float64: 0, or 4.9e-324 to 1.8e308 in magnitude");
+  if (error == std::errc::result_out_of_range) throw InvalidInput(field, in_quotes(text), no_float64);
   if (error != std::errc() || !std::isfinite(value))
     throw InvalidInput(field, in_quotes(text), "is not a finite number");
   return value;

@@ -8,6 +8,7 @@
 
 #include "attest/problem/case.h"
 #include "attest/problem/error.h"
+#include "attest/problem/json_reader.h"
 #include "attest/problem/text.h"
 
 namespace attest {
@@ -299,10 +300,12 @@ Case case_from_json_text(std::string_view text) {
   } catch (const Json::out_of_range& error) {  // "... number overflow parsing '1e400'"
     const std::string_view what = error.what();
     const std::size_t quote = what.find('\'');
-    throw InvalidInput(last_key.empty() ? "case" : last_key, what.substr(std::min(quote, what.size()), 60),
+    const std::string_view number = what.substr(std::min(quote + 1, what.size()));
+    throw InvalidInput(last_key.empty() ? "case" : last_key, shown_number(number.substr(0, number.find('\''))),
                        "is beyond float64, whose largest is 1.8e308");
   }
   if (!twice.empty()) throw InvalidInput(twice, "given twice;", "must be given once");
+  if (const auto tiny = tiny_number(text)) throw InvalidInput(tiny->name, shown_number(tiny->number), no_float64);
   return case_from_json(json);
 }
 

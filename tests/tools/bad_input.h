@@ -26,11 +26,12 @@ inline void expect_one_line_and_nothing_written(const BadInput& bad) {
   folder.write("truncated.json", R"({"batch": 2,)");
   folder.write("padded.json", std::string("{\"seqlen_q\":7}\0 junk", 20));
   folder.write("beyond.json", R"({"num_sms": 1e400})");
+  folder.write("tiny.json", R"({"fields": {"num_sms": {"value": -0.1e-400}}})");
   const Ran ran = run_attest(bad.arguments, folder);
   EXPECT_EQ(ran.exit_code, bad.exit_code);
   EXPECT_EQ(ran.err, "attest: " + bad.line + "\n");
   EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(folder.files(), (std::vector<std::string>{"beyond.json", "padded.json", "truncated.json"}));
+  EXPECT_EQ(folder.files(), (std::vector<std::string>{"beyond.json", "padded.json", "tiny.json", "truncated.json"}));
 }
 
 }  // namespace attest::tools

@@ -1,8 +1,10 @@
-#include "json_reader.h"
+#include "attest/problem/json_reader.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <vector>
@@ -18,11 +20,41 @@ std::string shown_value(const JsonReader::Json& value) {
   return value.dump(-1, ' ', false, JsonReader::Json::error_handler_t::replace).substr(0, 40);
 }
 
+std::string shown_number(std::string_view number) { return fmt::format("'{}'", shortened(number, 57)); }
+
 void JsonReader::refuse(std::string_view field, std::string_view value, std::string_view limit) const {
   throw InvalidInput(field, value, fmt::format("{} (in {})", limit, file_));
 }
 
+bool is_beyond_float64(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc::result_out_of_range && end == text.data() + text.size();
+}
+
+std::optional<TinyNumber> tiny_number(std::string_view json) {
+  std::string_view name;
+  for (std::size_t at = 0, end; at < json.size(); at = end) {
+    end = at + 1;
+    if (json[at] == '"') {
+      while (json[end] != '"') end += json[end] == '\\' ? 2 : 1;
+      name = json.substr(at + 1, end++ - at - 1);
+    } else if (json[at] == '-' || std::isdigit(static_cast<unsigned char>(json[at])) != 0) {
+      end = std::min(json.find_first_not_of("+-.eE0123456789", at), json.size());
+      const std::string_view number = json.substr(at, end - at);
+      if (is_beyond_float64(number)) return TinyNumber{std::string(name), std::string(number)};
+    }
+  }
+  return std::nullopt;
+}
+
 JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text) const {
+  Json json = parse_any(what, text);
+  if (!json.is_object()) refuse(what, shown_value(json), "must be an object");
+  return json;
+}
+
+JsonReader::Json JsonReader::parse_any(std::string_view what, std::string_view text) const {
   struct Object {
     std::set<std::string> seen;
     std::string last;
@@ -57,7 +89,7 @@ JsonReader::Json JsonReader::parse(std::string_view what, std::string_view text)
                        last.empty() ? "" : fmt::format(", behind '{}'", shown_name(last))));
   }
   if (!twice.empty()) refuse(twice, "given twice;", "must be given once");
-  if (!json.is_object()) refuse(what, shown_value(json), "must be an object");
+  if (const auto tiny = tiny_number(text)) refuse(shown_name(tiny->name), shown_number(tiny->number), no_float64);
   return json;
 }
 
@@ -73,6 +105,12 @@ void JsonReader::only(const Json& object, std::string_view path, std::initialize
     if (std::find(known.begin(), known.end(), key) == known.end())
       refuse(path.empty() ? shown_name(key) : fmt::format("{}.{}", path, shown_name(key)), "unknown field;",
              "remove it or correct its name");
+}
+
+std::string JsonReader::any_text(const Json& object, std::string_view name, std::string_view path) const {
+  const Json& value = member(object, name, path);
+  if (!value.is_string()) refuse(path, shown_value(value), "must be a string");
+  return value.get<std::string>();
 }
 
 std::string JsonReader::text(const Json& object, std::string_view name, std::string_view path) const {
@@ -108,6 +146,12 @@ std::int64_t JsonReader::integer(const Json& object, std::string_view name, std:
   const double value = number(object, name, path, low, high);
   if (value != std::floor(value)) refuse(path, shown_value(*object.find(name)), "must be a whole number");
   return static_cast<std::int64_t>(value);
+}
+
+std::uint64_t JsonReader::unsigned_integer(const Json& object, std::string_view name, std::string_view path) const {
+  const Json& value = member(object, name, path);
+  if (!value.is_number_unsigned()) refuse(path, shown_value(value), "must be a whole number from 0 to 2^64 - 1");
+  return value.get<std::uint64_t>();
 }
 
 std::vector<double> JsonReader::numbers(const Json& object, std::string_view name, std::string_view path, double low,

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -14,12 +14,13 @@
 #include "attest/nightly/history.h"
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/json_reader.h"
 
 namespace attest {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = JsonReader::Json;
 
 // Every k of the part is below most_cases, so that no number made of it wraps.
 void check_part(const ShardPart& part) {
@@ -53,34 +54,48 @@ void read_night(const std::string& folder, Shards& shards) {
 }
 
 // "I/N" of a report.
-std::pair<std::uint64_t, std::uint64_t> shard_of(const std::string& text) {
+std::pair<std::uint64_t, std::uint64_t> shard_of(const JsonReader& reader, const std::string& text) {
   unsigned long long index = 0, count = 0;
   int read = 0;
   if (std::sscanf(text.c_str(), "%llu/%llu%n", &index, &count, &read) != 2 || read != static_cast<int>(text.size()) ||
       index >= count)
-    throw InvalidInput("shard", fmt::format("'{}'", text.substr(0, 40)), "is not I/N with 0 <= I < N");
+    reader.refuse("shard", fmt::format("'{}'", text.substr(0, 40)), "is not I/N with 0 <= I < N");
   return {index, count};
 }
 
-void read_fuzz(const std::string& file, const json& report, Shards& shards) {
+ShardFailure failure_of(const JsonReader& reader, const Json& failure, const std::string& path) {
+  if (!failure.is_object()) reader.refuse(path, shown_value(failure), "must be an object");
+  const auto text = [&](const char* name) { return reader.any_text(failure, name, fmt::format("{}.{}", path, name)); };
+  const std::string status = text("status");
+  if (std::none_of(std::begin(all_statuses), std::end(all_statuses), [&](Status s) { return to_string(s) == status; }))
+    reader.refuse(path + ".status", fmt::format("'{}'", status.substr(0, 40)), "is no status of a verdict");
+  const bool crashed = status == to_string(Status::crashed) || status == to_string(Status::hung);
+  const std::string where = failure.contains("k")
+                                ? fmt::format("case {}", reader.unsigned_integer(failure, "k", path + ".k"))
+                                : text("corpus_file");
+  return {"", text("property"), fmt::format("{} in {}", status, where), text("repro"),
+          crashed ? CheckState::crashed : CheckState::wrong};
+}
+
+void read_fuzz(const std::string& file, const JsonReader& reader, const Json& report, Shards& shards) {
+  const auto number = [&](const char* name) { return reader.unsigned_integer(report, name, name); };
+  const auto text = [&](const char* name) { return reader.any_text(report, name, name); };
   ShardPart part;
   part.source = file;
-  std::tie(part.campaign.shard_index, part.campaign.shard_count) = shard_of(report.at("shard").get<std::string>());
-  part.campaign.seed = report.at("seed").get<std::uint64_t>();
-  part.campaign.generator_version = report.at("generator_version").get<std::uint64_t>();
-  part.covered.kernel = report.at("kernel").get<std::string>();
-  part.covered.first_case = report.at("first_case").get<std::uint64_t>();
-  part.covered.outcomes = outcomes_from_text("outcomes", report.at("outcomes").get<std::string>());
+  std::tie(part.campaign.shard_index, part.campaign.shard_count) = shard_of(reader, text("shard"));
+  part.campaign.seed = number("seed");
+  part.campaign.generator_version = number("generator_version");
+  part.covered.kernel = text("kernel");
+  part.covered.first_case = number("first_case");
+  part.covered.outcomes = outcomes_from_text(fmt::format("'{}' outcomes", file), text("outcomes"));
   check_part(part);
+  const Json& list = reader.member(report, "failures", "failures");
+  if (!list.is_array()) reader.refuse("failures", shown_value(list), "must be a list");
   std::vector<ShardFailure> failures;
-  for (const json& failure : report.at("failures")) {
-    const auto status = failure.at("status").get<std::string>();
-    const bool crashed = status == to_string(Status::crashed) || status == to_string(Status::hung);
-    failures.push_back({file, fmt::format("fuzz/{}/{}", part.covered.kernel, failure.at("property").get<std::string>()),
-                        fmt::format("{} in {}", status,
-                                    failure.contains("k") ? fmt::format("case {}", failure.at("k").get<std::uint64_t>())
-                                                          : failure.at("corpus_file").get<std::string>()),
-                        failure.at("repro").get<std::string>(), crashed ? CheckState::crashed : CheckState::wrong});
+  for (const Json& failure : list) {
+    ShardFailure read = failure_of(reader, failure, fmt::format("failures[{}]", failures.size()));
+    read.source = file, read.check = fmt::format("fuzz/{}/{}", part.covered.kernel, read.check);
+    failures.push_back(std::move(read));
   }
   shards.parts.push_back(std::move(part));
   shards.failures.insert(shards.failures.end(), failures.begin(), failures.end());
@@ -89,20 +104,19 @@ void read_fuzz(const std::string& file, const json& report, Shards& shards) {
 // Whether it is one of `attest fuzz`.
 bool read_report(const fs::path& path, Shards& shards) {
   constexpr std::size_t most_bytes = std::size_t{1} << 30;
-  const std::string text = read_file("report", path, most_bytes);
-  const std::string name = fmt::format("'{}'", path.string());
-  try {
-    const json report = json::parse(text);
-    if (!report.is_object() || report.value("schema", "") != "attest/fuzz/1") return false;
-    read_fuzz(path.string(), report, shards);
-    return true;
-  } catch (const json::parse_error& error) {
-    throw InvalidInput("report", name, fmt::format("is not JSON: malformed at byte {}", error.byte));
-  } catch (const json::exception& error) {
-    throw InvalidInput("report", name, fmt::format("lacks a field of a campaign: {}", error.what()));
-  } catch (const InvalidInput& error) {
-    throw InvalidInput("report", name, error.what());
-  }
+  constexpr std::string_view prefix = "attest/fuzz/", schema = "attest/fuzz/1";
+  const std::string text = read_file("report", path, most_bytes), file = path.string();
+  const JsonReader reader(file);
+  const Json report = reader.parse_any("report", text);
+  const auto said = report.find("schema");
+  if (said == report.end() || !said->is_string()) return false;
+  const std::string name = said->get<std::string>();
+  if (!name.starts_with(prefix)) return false;
+  if (name != schema)
+    reader.refuse("schema", fmt::format("'{}'", name.substr(0, 40)),
+                  fmt::format("is not '{}', the one this version reads", schema));
+  read_fuzz(file, reader, report, shards);
+  return true;
 }
 
 using Key = std::tuple<std::string, std::uint64_t, std::uint64_t>;  // kernel, seed, generator version

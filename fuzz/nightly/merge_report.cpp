@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attest/nightly/merge.h"
+#include "attest/problem/text.h"
 
 namespace attest {
 namespace {
@@ -63,8 +64,8 @@ std::string to_text(const Merged& merged) {
   std::string text;
   for (const MergedCampaign& c : merged.campaigns) {
     text += fmt::format("{} seed {}: every case below {} was run; {} cases, {} passed, {} failed, {} unsupported\n",
-                        c.kernel, c.seed, c.prefix, c.statuses.total(), c.statuses[Status::passed], c.statuses.failed(),
-                        c.statuses[Status::unsupported]);
+                        escaped(c.kernel), c.seed, c.prefix, c.statuses.total(), c.statuses[Status::passed],
+                        c.statuses.failed(), c.statuses[Status::unsupported]);
     if (c.twice > 0) text += fmt::format("  {} cases were run more than once and count once\n", c.twice);
     if (c.disagreeing > 0)
       text += fmt::format("  {} of them came out differently, the first is case {}\n", c.disagreeing,
@@ -73,10 +74,12 @@ std::string to_text(const Merged& merged) {
       text += fmt::format("  nothing is here of shard {}\n", fmt::join(c.missing_shards, ", "));
   }
   for (const std::string& folder : merged.unfinished)
-    text += fmt::format("'{}' was interrupted and has not gone on\n", folder);
-  for (const auto& [source, why] : merged.unreadable) text += fmt::format("'{}' counts nothing: {}\n", source, why);
+    text += fmt::format("'{}' was interrupted and has not gone on\n", escaped(folder));
+  for (const auto& [source, why] : merged.unreadable)
+    text += fmt::format("'{}' counts nothing: {}\n", escaped(source), escaped(why));
   for (const ShardFailure& f : merged.failures)
-    text += fmt::format("\n  {} {} ({})\n    {}\n    {}\n", to_string(f.state), f.check, f.source, f.detail, f.repro);
+    text += fmt::format("\n  {} {} ({})\n    {}\n    {}\n", to_string(f.state), escaped(f.check), escaped(f.source),
+                        escaped(f.detail), escaped(f.repro));
   return text.empty() ? "no case was run\n" : text;
 }
 

@@ -30,6 +30,7 @@ CampaignOptions read_options(const Flags& flags) {
   if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
   if (const auto corpus = flags.text("--corpus")) {
     if (corpus->empty()) throw InvalidInput("corpus", "''", "is no folder");
+    if (*corpus == "-") throw InvalidInput("corpus", "'-'", "is no folder; only --json writes to stdout");
     options.corpus = *corpus;
   }
   options.progress = true;

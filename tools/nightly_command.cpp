@@ -3,8 +3,9 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <string_view>
 
+#include "attest/fuzz/inspect.h"
 #include "attest/fuzz/interrupt.h"
 #include "attest/nightly/nightly.h"
 #include "attest/nightly/report.h"
@@ -18,17 +19,19 @@
 namespace attest::tools {
 namespace {
 
-std::vector<std::string> list_of(const std::optional<std::string>& text) {
+std::vector<std::string> list_of(std::string_view text) {
   std::vector<std::string> words;
-  std::istringstream stream(text.value_or(""));
-  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
-  return words;
+  for (;; text.remove_prefix(words.back().size() + 1)) {
+    words.emplace_back(text.substr(0, text.find(',')));
+    if (words.back().size() == text.size()) return words;
+  }
 }
 
 NightlyOptions read_options(const Flags& flags) {
   NightlyOptions options;
   const auto out = flags.text("--out");
   if (!out) throw InvalidInput("out", "''", "is no folder; the nights are kept in --out DIR");
+  if (*out == "-") throw InvalidInput("out", "'-'", "is no folder; only --json writes to stdout");
   options.out = *out;
   if (const auto time = flags.seconds("--time")) options.seconds = *time;
   options.seed = flags.unsigned_integer("--seed");
@@ -38,7 +41,7 @@ NightlyOptions read_options(const Flags& flags) {
     options.shard_count = static_cast<std::uint64_t>(count);
   }
   for (const std::string& kernel : flags.texts("--kernel")) options.kernels.push_back(known_kernel(kernel));
-  options.steps = list_of(flags.text("--steps"));
+  if (const auto steps = flags.text("--steps")) options.steps = list_of(*steps);
   options.tests = flags.text("--tests").value_or("");
   if (const auto threads = flags.integer("--threads", 1, 1024)) options.threads = static_cast<int>(*threads);
   if (const auto timeout = flags.seconds("--timeout")) options.hang_seconds = *timeout;
@@ -62,11 +65,21 @@ ExitCode write_reports(const std::string& folder, const Results& results, const 
   return report.exit_code();
 }
 
+/// Of files that were asked for by name; one that crashes or hangs is a finding of the night.
+void refuse_what_is_no_kernel(const std::vector<std::string>& kernels, const WorkerProgram& program) {
+  for (const std::string& kernel : kernels) try {
+      if (!kernel_file(kernel).empty()) (void)inspect_capability(program, kernel);
+    } catch (const KernelCrashed&) {  // told by its steps
+    }
+}
+
 ExitCode run(const Flags& flags) {
   const Results results(flags);
   const NightlyOptions options = read_options(flags);
+  const WorkerProgram program = worker_program(flags);
   results.refuse_night_files("out", options.out);
-  run_nightly(options, worker_program(flags));
+  refuse_what_is_no_kernel(options.kernels, program);
+  run_nightly(options, program);
   clear_stop();
   return write_reports(options.out, results, "nightly");
 }
@@ -74,6 +87,7 @@ ExitCode run(const Flags& flags) {
 ExitCode run_report(const Flags& flags) {
   const Results results(flags);
   const std::string folder = flags.positional().at(0);
+  if (folder.empty()) throw InvalidInput("dir", "''", "is no folder");
   results.refuse_night_files("dir", folder);
   return write_reports(folder, results, "nightly");
 }

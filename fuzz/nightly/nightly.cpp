@@ -177,10 +177,13 @@ class Run {
 
 void NightlyOptions::validate() const {
   if (out.empty()) throw InvalidInput("out", "''", "is no folder");
-  for (const std::string& step : steps)
+  for (const std::string& step : steps) {
     if (std::find(std::begin(nightly_steps), std::end(nightly_steps), step) == std::end(nightly_steps))
       throw InvalidInput("steps", fmt::format("'{}'", step),
                          fmt::format("is none of {}", fmt::join(nightly_steps, ", ")));
+    if (std::count(steps.begin(), steps.end(), step) > 1)
+      throw InvalidInput("steps", fmt::format("'{}'", step), "was given twice; a step runs once");
+  }
   std::error_code error;
   if (!tests.empty() && !std::filesystem::is_directory(tests, error))
     throw InvalidInput("tests", fmt::format("'{}'", tests), "is no folder");

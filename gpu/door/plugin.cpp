@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "attest/gpu/table_kernel.h"
 #include "attest/problem/error.h"
 
 namespace attest {
@@ -46,7 +47,13 @@ const attest_kernel_api* load_plugin(const std::string& path) {
   void* const symbol = ::dlsym(library, ATTEST_KERNEL_SYMBOL);
   if (symbol == nullptr)
     throw EnvironmentError(fmt::format("kernel '{}' exports no function " ATTEST_KERNEL_SYMBOL, path));
-  return reinterpret_cast<decltype(&attest_kernel)>(symbol)(ATTEST_KERNEL_ABI);
+  const attest_kernel_api* const api = reinterpret_cast<decltype(&attest_kernel)>(symbol)(ATTEST_KERNEL_ABI);
+  try {
+    (void)read_api(api);
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format("kernel '{}': {}", path, error.what()));
+  }
+  return api;
 }
 
 }  // namespace attest

@@ -68,6 +68,37 @@ TEST(PluginCommands, WhatIsNoPluginIsOneLine) {
   EXPECT_THAT(run({"doctor", "--timeout", "5s"}).err, HasSubstr("timeout: 5s goes with --kernel"));
 }
 
+// The night's too: a file that was asked for by name and is no kernel is not skipped.
+TEST(PluginCommands, WhatIsLoadedAndIsNoPluginIsNamed) {
+  const Folder folder;
+  folder.write("empty.c", "int nothing;\n");
+  const std::string at = folder.path().string();
+  ASSERT_EQ(std::system(fmt::format("cc -shared -fPIC -o {0}/empty.so {0}/empty.c", at).c_str()), 0);
+  for (const char* const command : {"check", "nightly --out n --time 5s --kernel cpu"}) {
+    const Ran ran = run_attest(words(command + std::string(" --kernel ./empty.so")), folder);
+    EXPECT_EQ(ran.exit_code, 3);
+    EXPECT_EQ(ran.err, "attest: kernel './empty.so' exports no function attest_kernel\n") << command;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "n"));
+  folder.write("null.c", "const void* attest_kernel(int abi) { return (void*)0; }\n");
+  ASSERT_EQ(std::system(fmt::format("cc -shared -fPIC -o {0}/null.so {0}/null.c", at).c_str()), 0);
+  const Ran null = run_attest(words("check --kernel ./null.so"), folder);
+  EXPECT_EQ(null.exit_code, 3);
+  EXPECT_EQ(null.err, "attest: kernel './null.so': attest_kernel() gave no table\n");
+}
+
+// A kernel may repeat them, and attest does not.
+TEST(PluginCommands, LongOptionsAreShortened) {
+  const std::string options(100'000, 'x');
+  const Ran check = run({"check", "--kernel", cpp_example + ":" + options}),
+            doctor = run({"doctor", "--kernel", cpp_example + ":" + options});
+  EXPECT_EQ(check.exit_code, 2);
+  EXPECT_THAT(check.err, testing::StartsWith("attest: kernel: '" + options.substr(0, 195) + "...' "));
+  EXPECT_LT(check.err.size(), 1000u);
+  EXPECT_EQ(doctor.exit_code, 2);
+  EXPECT_LT(doctor.out.size(), 2000u);
+}
+
 // Every command that loads a kernel.
 const std::vector<std::string> loading_commands = {"check", "fuzz --cases 4 --threads 2", "bench", "doctor",
                                                    "nightly --out n --steps time --time 8s"};

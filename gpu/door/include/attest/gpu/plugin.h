@@ -20,8 +20,8 @@ PluginSpec plugin_spec(std::string_view spec);
 void check_plugin_file(const std::string& path);
 
 /// Loads the library into this process, for as long as it lives, and gives its table as it is. Throws InvalidInput
-/// where there is no such file, and EnvironmentError, in one line, for what cannot be loaded and what exports no
-/// attest_kernel.
+/// where there is no such file, and EnvironmentError, in one line, for what cannot be loaded, what exports no
+/// attest_kernel and a table that is none of this attest's.
 const attest_kernel_api* load_plugin(const std::string& path);
 
 }  // namespace attest

@@ -54,7 +54,7 @@ constexpr PlanField fields[] = {
     {"prefetches_q", &P::prefetches_q, 0, 1, Kind::placed, "to L2, before its copies are asked for"},
     {"packed_heads", &P::packed_heads, 1, 65536, Kind::placed, "query heads of a key head whose rows share tiles"},
     {"key_order", &P::key_order, 0, 0, Kind::placed, "in which a CTA walks its key tiles"},
-    {"exp_instructions", &P::exp_instructions, 1, 64, Kind::placed, "a score: 1, or 4 where exp2 scales denormals"},
+    {"exp_instructions", &P::exp_instructions, 1, 4, Kind::placed, "a score: 1, or 4 where exp2 scales denormals"},
     {"xu_per_query_tile", &P::xu_per_query_tile, 0, 100'000, Kind::placed,
      "of the exponentials' unit, warp instructions beside what the plan implies: divisions of integers"},
     {"xu_per_cta", &P::xu_per_cta, 0, 100'000, Kind::placed, "likewise, once a CTA of a persistent grid"},

@@ -118,6 +118,8 @@ void check(const JsonReader& reader, const KernelPlan& plan, const Case& c, cons
   if (plan.spill_words_entering > plan.spill_words_per_cta)
     reader.refuse("spill_words_entering", fmt::format("{}", plan.spill_words_entering),
                   fmt::format("is more than spill_words_per_cta = {}", plan.spill_words_per_cta));
+  if (plan.exp_instructions != 1 && plan.exp_instructions != 4)
+    reader.refuse("exp_instructions", fmt::format("{}", plan.exp_instructions), "is neither 1 nor 4");
   check_registers(reader, plan, device);
 }
 

@@ -119,7 +119,8 @@ ExitCode run(const Flags& flags) {
   json["case"] = to_json(work.c);
   json["inputs"] = from_files ? "files" : "drawn";
   json["files"] = files;
-  results.finish("reference", json, fmt::format("wrote {}\n", fmt::join(files, ", ")), std::move(staged));
+  results.finish("reference", json, "", std::move(staged));
+  if (!results.json_on_stdout()) fmt::print("wrote {}\n", fmt::join(files, ", "));
   return exit_pass;
 }
 

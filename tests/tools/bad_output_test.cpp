@@ -65,6 +65,10 @@ TEST(BadOutput, AFullDiskLeavesTheOldFile) {
   const Ran fuzz = run_attest({"fuzz", "--cases", "4", "--threads", "1", "--junit", "/dev/full"}, folder);
   EXPECT_EQ(fuzz.exit_code, 3);
   EXPECT_TRUE(fuzz.out.starts_with("passed on cpu: 4 cases")) << "what was found is told all the same";
+  const Ran reference = run_attest({"reference", "--seqlen-q", "4", "--out", "o", "--json", "/dev/full"}, folder);
+  EXPECT_EQ(reference.exit_code, 3);
+  EXPECT_EQ(reference.out, "") << "nothing was written";
+  EXPECT_TRUE(folder.files().empty());
   const Ran ran = run_attest({"doctor", "--json", "/dev/full"}, folder);
   EXPECT_EQ(ran.exit_code, 3);
   EXPECT_EQ(ran.err, "attest: '/dev/full': cannot be written: No space left on device\n");

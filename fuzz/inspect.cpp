@@ -205,7 +205,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
 }
 
 std::string to_text(const Inspection& inspection) {
-  std::string text = fmt::format("kernel {}\n", escaped(inspection.kernel));
+  std::string text = fmt::format("kernel {}\n", escaped(shortened(inspection.kernel, 200)));
   for (const auto& [name, result, detail] : inspection.steps)
     text += fmt::format("  {:<22} {:<8} {}\n", name, word_of(result), escaped(detail));
   return text;

@@ -8,6 +8,7 @@
 
 #include "attest/fuzz/interrupt.h"
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 
 namespace attest {
 namespace {
@@ -31,7 +32,7 @@ WorkerSession::WorkerSession(WorkerProgram program, wire::Json hello, double sto
 bool WorkerSession::start() {
   if (process_) return true;
   const auto kernel_is_lost = [&](const std::string& how) {
-    return KernelCrashed(fmt::format("kernel '{}' {}", hello_.at("kernel").get<std::string>(), how));
+    return KernelCrashed(fmt::format("kernel '{}' {}", shortened(hello_.at("kernel").get<std::string>(), 200), how));
   };
   auto process = std::make_unique<WorkerProcess>(program_);
   process->send(hello_);

@@ -11,6 +11,7 @@
 
 #include "api_numerics.h"
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 
 namespace attest {
 namespace {
@@ -34,8 +35,10 @@ class Message {
   attest_text text_{bytes_.data(), bytes_.size()};
 };
 
-// "<field>: <value> <limit>", as InvalidInput says it; what is no such line is the limit of the kernel's options.
-[[noreturn]] void throw_invalid(const std::string& words, const std::string& options) {
+// "<field>: <value> <limit>", as InvalidInput says it; what is no such line is the limit of the kernel's options, which
+// it may repeat at any length.
+[[noreturn]] void throw_invalid(const std::string& said, const std::string& options) {
+  const std::string words = shortened(said, 500);
   const std::size_t colon = words.find(": "), space = words.find(' ', colon + 2);
   if (colon == std::string::npos || space == std::string::npos)
     throw InvalidInput("kernel", fmt::format("'{}'", options), words.empty() ? "is refused by the kernel" : words);

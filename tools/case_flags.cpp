@@ -7,6 +7,7 @@
 
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/problem_limits.h"
 #include "attest/simulator/models.h"
 #include "output.h"
 #include "parse.h"
@@ -52,15 +53,21 @@ void refuse_beside(const Flags& flags, const std::vector<std::string>& names, st
                        fmt::format("contradicts {}, which gives this field already", source));
 }
 
+std::optional<std::int64_t> integer(const Flags& flags, const std::string& name) {
+  for (const FieldLimits& limits : problem_limits)
+    if (limits.field == field_of(name)) return flags.integer(name, limits.low, limits.high);
+  return flags.integer(name);
+}
+
 // The fields of one layer of a model, which --batch and --dtype may still change.
 Json model_fields(const Flags& flags, const std::string& model, std::optional<std::int64_t> seqlen_of_model) {
   refuse_beside(flags, fields_of_a_model, "--model");
-  const auto given = flags.integer("--seqlen");
+  const auto given = flags.integer("--seqlen", 0, longest_sequence);
   const auto seqlen = given ? given : seqlen_of_model;
   if (!seqlen) throw InvalidInput("model", in_quotes(model), "needs --seqlen N, its tokens");
   refuse_unknown("model", model, model_names());
   Case c;
-  c.problem = problem_of(load_model(model), *seqlen, flags.integer("--batch").value_or(1));
+  c.problem = problem_of(load_model(model), *seqlen, integer(flags, "--batch").value_or(1));
   return to_json(c);
 }
 
@@ -132,7 +139,7 @@ Json case_fields(const Flags& flags, std::optional<std::int64_t> seqlen_of_model
     throw InvalidInput("seqlen", in_quotes(*seqlen), "goes with --model; otherwise give --seqlen-q and --seqlen-k");
   Json json = model ? model_fields(flags, *model, seqlen_of_model) : Json::object();
   for (const IntegerFlag& flag : integer_flags)
-    if (const auto value = flags.integer(flag.name)) json[field_of(flag.name)] = *value;
+    if (const auto value = integer(flags, flag.name)) json[field_of(flag.name)] = *value;
   if (const auto dtype = flags.text("--dtype")) json["dtype"] = *dtype;
   if (const auto scale = flags.number("--softmax-scale")) json["softmax_scale"] = *scale;
   if (const auto causal = flags.text("--causal")) json["causal"] = causal->empty() ? "bottom-right" : *causal;
@@ -142,7 +149,7 @@ Json case_fields(const Flags& flags, std::optional<std::int64_t> seqlen_of_model
     json["window_right"] = right;
   }
   for (const char* const name : {"--prefix", "--page-size", "--num-pages", "--num-splits"})
-    if (const auto value = flags.integer(name)) json[field_of(name)] = *value;
+    if (const auto value = integer(flags, name)) json[field_of(name)] = *value;
   for (const std::string& name : list_flags)
     if (const auto list = flags.text(name)) json[field_of(name)] = parse_integers(field_of(name), *list);
   for (const std::string& name : toggle_flags)

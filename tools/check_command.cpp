@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "kernel_flag.h"
 #include "output.h"
+#include "parse.h"
 
 namespace attest::tools {
 namespace {
@@ -38,6 +39,9 @@ ExitCode run(const Flags& flags) {
     refuse_unknown("property", *property, names);
     options.property = *property;
   }
+  if (flags.given("--in-process"))
+    for (const std::string& flag : flags.given_of({"--timeout", "--load-timeout"}))
+      throw InvalidInput(field_of(flag), in_quotes(*flags.text(flag)), "goes without --in-process, which ends no call");
   options.diffs = flags.integer("--diffs", 0).value_or(0);
   options.dry_run = flags.given("--dry-run");
   options.truth = flags.text("--truth").value_or("cpu");

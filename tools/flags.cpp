@@ -60,6 +60,8 @@ void Flags::check() const {
     names.push_back(name);
     if (option->count() == 0) continue;
     const std::vector<std::string>& results = option->results();
+    if (option->count() > 1 && toggles_.contains(name))
+      throw InvalidInput(field_of(name), name, fmt::format("was given {} times; once is enough", option->count()));
     if (option->count() > 1 && !repeatable_.contains(name))
       throw InvalidInput(field_of(name), fmt::format("{} and {}", in_quotes(results[0]), in_quotes(results[1])),
                          "were both given; a flag may be given once");

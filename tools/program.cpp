@@ -72,10 +72,11 @@ class Program {
     } catch (const CLI::ParseError& error) {
       throw InvalidInput("command line", in_quotes(error.what()), "cannot be read");
     }
-    std::size_t named = 0;
-    for (const Command& command : commands_) named += app_.got_subcommand(command.name) ? 1 : 0;
-    if (named > 1) throw InvalidInput("command line", fmt::format("{} commands", named), "were given; one a time");
-    if (named == 1 && !app_.remaining().empty())
+    std::vector<std::string> named;
+    for (const CLI::App* const command : app_.get_subcommands()) named.push_back(command->get_name());
+    if (named.size() > 1)
+      throw InvalidInput("command line", fmt::format("'{}' and '{}'", named[0], named[1]), "are commands; one a time");
+    if (named.size() == 1 && !app_.remaining().empty())
       throw InvalidInput("command line", in_quotes(app_.remaining()[0]), "belongs to no flag");
     for (std::size_t k = 0; k < commands_.size(); ++k)
       if (app_.got_subcommand(commands_[k].name)) {

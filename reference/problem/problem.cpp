@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attest/problem/error.h"
+#include "attest/problem/problem_limits.h"
 
 namespace attest {
 namespace {
@@ -24,8 +25,6 @@ void check_elements(std::string_view tensor, std::int64_t batch, std::int64_t se
                        "are 2^40 or more, the most a tensor may have");
 }
 
-constexpr auto max_seqlen = std::int64_t{1} << 26;
-
 // A length for each batch entry; `name` with the place of the offender is the field of the error.
 void check_lengths(std::string_view name, const std::vector<std::int64_t>& lengths, std::int64_t batch) {
   if (lengths.empty()) return;
@@ -33,7 +32,7 @@ void check_lengths(std::string_view name, const std::vector<std::int64_t>& lengt
     throw InvalidInput(name, fmt::format("of {} lengths", lengths.size()),
                        fmt::format("does not have one for each of batch = {}", batch));
   for (std::size_t b = 0; b < lengths.size(); ++b)
-    check_range(fmt::format("{}[{}]", name, b), lengths[b], 0, max_seqlen);
+    check_range(fmt::format("{}[{}]", name, b), lengths[b], 0, longest_sequence);
 }
 
 void check_longest(std::string_view name, const std::vector<std::int64_t>& lengths, std::string_view seqlen_name,
@@ -50,8 +49,8 @@ void check_documents(const Problem& p) {
   const std::int64_t positions = std::max(p.seqlen_q, p.seqlen_k);
   std::int64_t sum = 0;
   for (std::size_t d = 0; d < p.documents.size(); ++d) {
-    check_range(fmt::format("documents[{}]", d), p.documents[d], 0, max_seqlen);
-    sum = std::min(sum + p.documents[d], 2 * max_seqlen);
+    check_range(fmt::format("documents[{}]", d), p.documents[d], 0, longest_sequence);
+    sum = std::min(sum + p.documents[d], 2 * longest_sequence);
   }
   if (sum != positions)
     throw InvalidInput("documents", fmt::format("of {} positions together", sum),
@@ -111,23 +110,13 @@ double effective_softmax_scale(const Problem& problem) {
 }
 
 void validate(const Problem& p) {
-  constexpr auto max_window = std::int64_t{1} << 30;
-  check_range("batch", p.batch, 1, 1 << 20);
-  check_range("nheads", p.nheads, 1, 1 << 16);
-  check_range("nheads_k", p.nheads_k, 1, 1 << 16);
+  for (const auto& [field, member, low, high] : problem_limits) check_range(field, p.*member, low, high);
   if (p.nheads % p.nheads_k != 0)
     throw InvalidInput("nheads", fmt::format("{}", p.nheads),
                        fmt::format("is not a multiple of nheads_k = {}", p.nheads_k));
-  check_range("seqlen_q", p.seqlen_q, 0, max_seqlen);
-  check_range("seqlen_k", p.seqlen_k, 0, max_seqlen);
-  check_range("headdim", p.headdim, 1, 256);
-  check_range("headdim_v", p.headdim_v, 1, 256);
-  check_range("window_left", p.window_left, -1, max_window);
-  check_range("window_right", p.window_right, -1, max_window);
   if (p.softmax_scale && !(std::abs(*p.softmax_scale) <= 0x1p20))
     throw InvalidInput("softmax_scale", fmt::format("{}", *p.softmax_scale),
                        "is not a finite number of magnitude up to 2^20");
-  check_range("prefix", p.prefix, 0, max_seqlen);
   if (p.softcap != 0 && !(p.softcap >= 0x1p-20 && p.softcap <= 0x1p20))
     throw InvalidInput("softcap", fmt::format("{}", p.softcap),
                        "is neither 0, which is none, nor within 2^-20 to 2^20");

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "address.h"
-#include "attest/simulator/step_time.h"
 
 namespace attest {
 namespace {
@@ -67,7 +66,7 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   CopyTime time = device.copy_time_scale * (begin + passes * rows);
   if (bytes == 2) {  // through registers, and each granule waits for the one before
     time.loads = passes * std::min<double>(present, row_bytes / double{LineSampler::sector_bytes});
-    time.cycles += time.loads * (cycles_from_l2(1, device) - device.smem_latency_cycles);
+    time.cycles += time.loads * (device.l2_latency_cycles - device.smem_latency_cycles);
   }
   return time;
 }

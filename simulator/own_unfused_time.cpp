@@ -18,7 +18,6 @@ namespace {
 constexpr double depth_of_step = 32, keys_of_turn = 256, warps = 8;
 constexpr double fma_of_instruction = 16 * 8 * 16;
 // Of a turn a warp waits for 512 bytes: of eight rows of an operand, or four lines of a row of S.
-constexpr double turn_bytes = 16 * 32;
 constexpr int turn_rows = 8, turn_lines = 4;
 
 /// What a warp asks of the pipes for `code`, and how long it takes alone, besides `d`.
@@ -38,14 +37,16 @@ double cycles_beside(StepDemand d, double loads, int n, const DeviceSpec& device
   return cycles_per_key_tile(d, plan, device, n);
 }
 
-/// What a warp waits for a turn that is in L2.
-double turn_from_l2(const DeviceSpec& device) {
-  return cycles_from_l2(1, device) + turn_bytes / l2_bytes_per_clock(device);
+/// What a warp waits for a turn of so many lines that is in L2.
+double turn_from_l2(int lines, const DeviceSpec& device) {
+  constexpr double of_line =
+      6.75;  // `waits` in docs/results/h200-sm.md: 347 to 353 cycles of eight, 319 to 328 of four
+  return device.l2_latency_cycles + of_line * lines;
 }
 
-/// How much longer where `lines` of it are in DRAM.
+/// How much longer where they are in DRAM.
 double longer_from_dram(int lines, const DeviceSpec& device) {
-  return std::max(0.0, cycles_from_dram(lines, device) - turn_from_l2(device));
+  return std::max(0.0, cycles_from_dram(lines, device) - turn_from_l2(lines, device));
 }
 
 /// Of `ctas` that need `d`, where `n` of an SM take cycles_of(n).
@@ -99,10 +100,10 @@ void time_own_product(UnfusedKernel& kernel, const ProductGrid& g, double depth,
     turns.slices = static_cast<std::int64_t>(steps);
     // what softmax left in L2 the next kernel finds there; who shares K or V reads it first
     turns.a_in_dram = kernel.dram_read_bytes > kernel.operand_bytes / 2, turns.b_in_dram = true;
-    turns.l2 = turn_from_l2(device), turns.dram = longer_from_dram(turn_rows, device);
+    turns.l2 = turn_from_l2(turn_rows, device), turns.dram = longer_from_dram(turn_rows, device);
     turns.dram_deviation = deviation_from_dram(turn_rows, device),
     turns.slice_deviation = device.step_deviation_mma_sync;
-    const double sums = code.once().waits * turn_from_l2(device);
+    const double sums = code.once().waits * turn_from_l2(turn_rows, device);
     double turn = turns.l2, cycles = 0;
     for (int round = 0; round < 4; ++round) {
       // a CTA's warps meet behind a slice's turns and wait for the one whose DRAM took longest
@@ -135,7 +136,7 @@ void time_own_softmax(UnfusedKernel& kernel, const Problem& p, int rows_per_sm, 
   const WarpCode code = own_softmax_code.once() + turns * own_softmax_code.keys();
   d = with_code(d, code, device);
   const double of_dram = kernel.l2_read_bytes == 0 ? 0 : std::min(1.0, kernel.dram_read_bytes / kernel.l2_read_bytes);
-  const double loads = code.waits * (turn_from_l2(device) + of_dram * longer_from_dram(turn_lines, device));
+  const double loads = code.waits * (turn_from_l2(turn_lines, device) + of_dram * longer_from_dram(turn_lines, device));
   time_kernel(
       kernel, std::ceil(rows / warps), rows_per_sm / static_cast<int>(warps), d,
       [&](int n) { return cycles_beside(d, loads, n, device); }, device);

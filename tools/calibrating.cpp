@@ -253,13 +253,21 @@ class Calibrator {
     measured(&DeviceSpec::argument_line_cycles, hardware::argument_line_cycles(),
              "each of 8 more lines of arguments, one after the other");
     const hardware::WaitingLaunches launches(smem_bytes_per_cta, is_hopper_);
-    const std::vector<double> cycles = cycles_of(launches);
+    const std::vector<double> cycles = counted_cold(launches, launches.all(), "sm__cycles_elapsed.max");
     const auto beyond = [&](std::size_t i) { return cycles.at(i) - launches.all().at(i).wait_cycles; };
     const double alone = beyond(0), of_sms = beyond(1);
     measured(&DeviceSpec::kernel_launch_cycles, alone,
              "sm__cycles_elapsed.max of a CTA that waits and stores a word a thread, less its wait; cold caches");
-    measured(&DeviceSpec::cta_start_cycles, (of_sms - alone) / static_cast<double>(result_.device.num_sms - 1),
+    measured(&DeviceSpec::cta_start_cycles,
+             std::max(0.0, of_sms - alone) / std::max(1.0, static_cast<double>(result_.device.num_sms - 1)),
              "what such CTAs on all other SMs add to that, each");
+    if (result_.device.l2_partitions > 1) {
+      constexpr double sector_bytes = 32;
+      const std::vector<double> crossed =
+          counted_cold(launches, {launches.all().front()}, "lts__t_sectors_srcunit_ltcfabric.sum");
+      measured(&DeviceSpec::launch_crossing_bytes, sector_bytes * crossed.front(),
+               "lts__t_sectors_srcunit_ltcfabric.sum of one such CTA");
+    }
     std::vector<double> further;
     for (std::size_t i = 0, one_wave = 0; i < launches.all().size(); ++i) {
       const hardware::WaitingLaunch& l = launches.all()[i];
@@ -272,7 +280,8 @@ class Calibrator {
   }
 
   /// Of each launch when L2 has nothing of it, as a call is counted: the median of so many times.
-  std::vector<double> cycles_of(const hardware::WaitingLaunches& launches) const {
+  std::vector<double> counted_cold(const hardware::WaitingLaunches& launches,
+                                   const std::vector<hardware::WaitingLaunch>& which, const char* counter) const {
     constexpr std::size_t times = 5;
     const hardware::L2Buffer other(4 * result_.device.l2_bytes);
     std::vector<CountedLaunches::Launch> work;
@@ -280,11 +289,11 @@ class Calibrator {
       work.emplace_back([&](cudaStream_t stream) { other.read_once(0, 4 * result_.device.l2_bytes, stream); });
       work.emplace_back([&](cudaStream_t stream) { launches.launch(l, stream); });
     };
-    add(launches.all().front());  // a reading's first launch takes longer
-    for (const hardware::WaitingLaunch& l : launches.all()) add(l);
-    std::vector<std::vector<double>> counted(launches.all().size());
+    add(which.front());  // a reading's first launch takes longer
+    for (const hardware::WaitingLaunch& l : which) add(l);
+    std::vector<std::vector<double>> counted(which.size());
     for (std::size_t time = 0; time < times; ++time) {
-      const std::vector<double> all = CountedLaunches(work).count("sm__cycles_elapsed.max");
+      const std::vector<double> all = CountedLaunches(work).count(counter);
       for (std::size_t i = 0; i < counted.size(); ++i) counted[i].push_back(all.at(2 * i + 3));
     }
     std::vector<double> medians;

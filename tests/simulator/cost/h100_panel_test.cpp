@@ -33,6 +33,7 @@ constexpr Beyond beyond[] = {
     {"forced spill", "dram_read_bytes", 4, 6.6, "all too many, which is not known why; as on an H200"},
     {"synchronous", "dram_read_bytes", 2.3, 4.6, lost},
     {"forced spill", "cycles", 4.7, 14.5, "L2, which it keeps busy, and more crosses"},
+    {"unfused", "cycles", 6.4, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "occupancy_percent", 7, 18, "as on an H200"},
 };
 
@@ -61,7 +62,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"split", "cycles", 4.1, 5.5},
                                {"unfused", "dram_read_bytes", 0.4, 1.0},
                                {"unfused", "dram_write_bytes", 2.7, 7.9},
-                               {"unfused", "cycles", 5.3, 6.9},
+                               {"unfused", "cycles", 5.4, 7.1},
                                {"", "registers_per_thread", 0, 0},
                                {"", "smem_wavefronts", 0.01, 0.2},
                                {"", "sm_read_bytes", 0.3, 5.9},
@@ -116,8 +117,8 @@ TEST(Panel, SpillOfAnH100sFewWaves) {
 // more than 2560 keys are within 5 per cent but for decoding of heads that share keys; what is furthest off are calls
 // of few key tiles of the kernel for at most 16 queries, whose code around them takes longer than the model has.
 TEST(Panel, OneWaveOnAnH100ColdAndWarm) {
-  expect_reached("one_wave.csv", false, 85, {{"dram_read_bytes", 0.25, 1.7}, {"cycles", 8.1, 35.2}});
-  expect_reached("one_wave_warm.csv", true, 85, {{"cycles", 7.4, 31.3}});
+  expect_reached("one_wave.csv", false, 85, {{"dram_read_bytes", 0.25, 1.7}, {"cycles", 7.5, 34.2}});
+  expect_reached("one_wave_warm.csv", true, 85, {{"cycles", 7.1, 30.6}});
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ constexpr Beyond beyond[] = {
     {"forced conflicts", "sm_read_bytes", 0.11, 0.23, "512 keys, causal, which have few words: what O drives out"},
     {"synchronous", "sm_read_bytes", 0.41, 0.7,
      "where frames lie to tensors is chance: counted twice they differ by 0.9"},
-    {"forced spill", "sm_read_bytes", 1.1, 1.6, "too few of the words that miss, not known why"},
+    {"forced spill", "sm_read_bytes", 1.11, 1.6, "too few of the words that miss, not known why"},
     {"headdim", "sm_write_bytes", 0.2, 2.1, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 7.8, 23.4, "CTAs in step merge more of their requests in the model"},
@@ -54,17 +54,18 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond)
 // Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
 TEST(Panel, TensorsThatLieAnywhere) {
   constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.5},      {"l2_read_bytes", 2.7, 26.5},
-                                      {"l2_crossing_bytes", 1.4, 10},   {"cycles", 2.4, 10.3},
+                                      {"l2_crossing_bytes", 1.5, 10},   {"cycles", 2.4, 10.3},
                                       {"dram_write_bytes", 5.7, 100.1}, {"dram_read_bytes", 0.7, 8.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
 }
 
-// Another H200's, counted when the models were as they are.
+// Another H200's, counted when the models were as they are, but for what a turn of the unfused kernels waits and what
+// crosses of a launch.
 TEST(Panel, CountedAfterwards) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.21, 2.1},     {"l2_read_bytes", 2.6, 21.6},
-                                      {"l2_crossing_bytes", 1.4, 7.8},  {"cycles", 2.6, 9.9},
-                                      {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4.2}};
-  expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_2.csv", load_device("h200")), reached);
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.2},      {"l2_read_bytes", 2.7, 21.6},
+                                      {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.3, 9.6},
+                                      {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4.7}};
+  expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_3.csv", load_device("h200")), reached);
 }
 
 // S, P and O, and the sums that products keep in local memory: what SMs write. Those of 28 MB are in L2 at the end.
@@ -100,7 +101,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // the ALU binds, takes up to 2% more, of 1024 CTAs 11%.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.15, 0.13, 0.03, 0.12, 0.011, 0.08, 0.1, 0.02, 0.04};
+  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.16, 0.13, 0.01, 0.14, 0.014, 0.08, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
   for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;
@@ -127,7 +128,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
 TEST(Panel, HeadsWhoseRowsEndWithinLines) {
   const DeviceSpec h200 = load_device("h200");
   Reached reached({{"dram_read_bytes", 1.05, 6.2},
-                   {"l2_crossing_bytes", 1.6, 4.8},
+                   {"l2_crossing_bytes", 1.7, 4.8},
                    {"l2_read_bytes", 1.3, 4.2},
                    {"sm_read_bytes", 0.01, 0.02},
                    {"cycles", 1.6, 4.6}});

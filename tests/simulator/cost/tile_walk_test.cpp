@@ -223,6 +223,28 @@ TEST(TileWalk, AnSmsCtasAreThoseOfTheTimeInWhichItHasAny) {
   EXPECT_NEAR(resident(396), (2 * 10000 + 7000) / 17000.0, 0.03);
 }
 
+// Of an SM's CTAs, two at a time, each but the last ends beside another, and stores its tile there.
+TEST(TileWalk, AllButAnSmsLastCtaEndBesideAnother) {
+  DeviceSpec device = load_device("h200");
+  device.num_sms = 1;
+  for (const int ctas_per_sm : {1, 2}) {
+    Case c = case_of(1, 6, 6, 128, 64);
+    const TileWalk w = walk_tiles(c, plan_for(c), device, ctas_per_sm, times());
+    EXPECT_NEAR(w.others_at_end, ctas_per_sm == 1 ? 0 : 5.0 / 6, 1e-12);
+    ASSERT_EQ(w.stored_beside.size(), 1U);
+    std::vector<std::int64_t> heads;
+    for (const StoredTile& tile : w.stored_beside[0]) {
+      EXPECT_EQ(tile.batch + tile.q_tile + tile.split, 0);
+      heads.push_back(tile.head);
+    }
+    std::ranges::sort(heads);
+    EXPECT_EQ(heads.size(), ctas_per_sm == 1 ? 0U : 5U);
+    EXPECT_EQ(std::ranges::unique(heads).size(), 0U);
+    c.problem.seqlen_q = 0;
+    EXPECT_TRUE(walk_tiles(c, plan_for(c), device, ctas_per_sm, times()).others_at_end == 0);
+  }
+}
+
 TEST(TileWalk, NothingIsBusyWhereNothingTakesTime) {
   Case c = case_of(1, 1, 1, 64, 64);
   c.problem.seqlen_k = 0;

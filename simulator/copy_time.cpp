@@ -71,17 +71,4 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   return time;
 }
 
-bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages) {
-  const CopyTime keys = copy_time(plan, device, Operand::k, pages);
-  return keys.cycles > 0 && keys.loads == 0;
-}
-
-InStepTimes in_step_times(bool pages) {
-  // Of docs/results/h200-sm/in_step_ctas.csv: lag is the mean, with pages that of 32 key tiles (it is .1 to .2 after
-  // 64); of_sm less what key tiles' own variation adds, mates less those that are as near by chance. apart and of_tile
-  // are by notes of each key tile (h200-sm.md).
-  return pages ? InStepTimes{.lag = 0.004, .apart = 0.006, .of_tile = 0, .of_sm = 0.0003, .mates = 1}
-               : InStepTimes{.lag = 0.053, .apart = 0.009, .of_tile = 0.019, .of_sm = 0.0103, .mates = 0.4};
-}
-
 }  // namespace attest

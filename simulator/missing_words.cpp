@@ -6,6 +6,7 @@
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "grid.h"
+#include "in_step.h"
 #include "l1_turn.h"
 #include "schedule.h"
 #include "spill_uses.h"

@@ -17,6 +17,7 @@
 #include "compiled_fa2.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
+#include "in_step.h"
 #include "kernel_code.h"
 #include "missing_words.h"
 #include "refusals.h"

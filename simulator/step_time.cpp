@@ -244,7 +244,8 @@ double longer_from_dram(const StepDemand& d, const KernelPlan& plan, const Devic
 }
 
 double launch_cycles(double ctas, const DeviceSpec& device) {
-  return device.kernel_launch_cycles + device.cta_start_cycles * std::min(ctas, static_cast<double>(device.num_sms));
+  const double others = std::clamp(ctas - 1, 0.0, static_cast<double>(device.num_sms - 1));
+  return device.kernel_launch_cycles + device.cta_start_cycles * others;
 }
 
 double cycles_from_l2(int lines, const DeviceSpec& device) {

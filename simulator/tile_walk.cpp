@@ -8,8 +8,8 @@
 #include "address.h"
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/utilisation.h"
-#include "copy_time.h"
 #include "event_queue.h"
+#include "in_step.h"
 #include "noise.h"
 #include "residents.h"
 #include "spill_times.h"
@@ -59,7 +59,6 @@ class Walk {
   double until_read(double key_tiles, double now);
   /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
   bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
-  double varied_in_step(Slot& slot, double each, int tiles, int sharing);
   std::int64_t next_task(Slot& slot);
   void follow();
   double left_out(const Slot& slot, double now) const;
@@ -144,23 +143,6 @@ bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile) const {
         (slots_[i].asked == tile || slots_[i].asked == or_tile))
       return true;
   return false;
-}
-
-/// What `tiles` key tiles of CTAs in step, of so many cycles each, take more or less than on average: one is ahead of
-/// the other by no more than a key tile varies, however far they walk.
-double Walk::varied_in_step(Slot& slot, double each, int tiles, int sharing) {
-  constexpr std::uint64_t of_tpcs = std::uint64_t{1} << 63;
-  const auto tpc = static_cast<std::uint64_t>(slot.sm / 2) << 32 | of_tpcs;
-  const bool with_mate = in_unit(mix(tpc)) < in_step_.mates;
-  const std::uint64_t place = with_mate ? tpc : static_cast<std::uint64_t>(slot.sm) << 32;
-  const auto of_sm = [&](std::int64_t draw) {
-    return deviate(in_unit(mix(place | static_cast<std::uint64_t>(draw + 1))));
-  };
-  const double before = slot.ahead;
-  slot.ahead = options_.noise * in_step_.apart * each * noise_();
-  const double lasting = sharing > 1 ? in_step_.of_sm * of_sm(0) * tiles : 0,
-               passing = in_step_.of_tile * of_sm(++slot.draws) * std::sqrt(tiles);
-  return options_.noise * each * (lasting + passing) + slot.ahead - before;
 }
 
 /// All that was counted, but not what L2 holds.
@@ -286,7 +268,8 @@ void Walk::simulate() {
       const double waits =
           options_.waits_per_key_tile.empty() ? 0 : options_.waits_per_key_tile[static_cast<std::size_t>(sharing) - 1];
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
-      varies = options_.in_step ? varied_in_step(slot, each, tiles, sharing) : of_tiles * (each - waits) * noise_();
+      varies = options_.in_step ? options_.noise * varied_in_step(slot, in_step_, each, tiles, sharing, noise_)
+                                : of_tiles * (each - waits) * noise_();
       cycles = each * tiles;
       if (sharing == 1 && options_.longer_from_dram > 0) {
         loaded = &slot.lines->tile(tile).loaded;

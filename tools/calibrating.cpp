@@ -45,6 +45,7 @@ class Calibrator {
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
     step("shared memory, L2, DRAM", [this] { measure_memory(); });
+    step("DRAM's latency", [this] { measure_dram_latency(); });
     step("L2's partitions, ways and dirty ways", [this] { measure_l2(); });
     step("pipes", [this] { measure_rates(); });
     step("launches", [this] { measure_launches(limits_of_cta()); });
@@ -120,17 +121,9 @@ class Calibrator {
     measured(&DeviceSpec::smem_bytes_per_clock, hardware::smem_bytes_per_clock(), "32 warps' loads of 16 bytes a lane");
     measured(&DeviceSpec::l2_latency_cycles, hardware::l2_latency_cycles(),
              "chains of loads, one an SM, the second walk over 2 to 4 MiB, at most a quarter of L2");
-    const std::string together = "1 to 16 lines of as many pages, asked for together by each of 32 CTAs";
     measured(&DeviceSpec::l2_latency_tail_cycles,
              latency_tail_of(lines_together(true), result_.device.l2_latency_cycles),
-             together + ", beyond the latency");
-    Latency dram = latency_of(lines_together(false));
-    for (int allocation = 1; allocation < 3; ++allocation) {
-      const Latency again = latency_of(lines_together(false));
-      if (again.cycles + again.tail_cycles < dram.cycles + dram.tail_cycles) dram = again;
-    }
-    measured(&DeviceSpec::dram_latency_cycles, dram.cycles, together + ", beside what varies");
-    measured(&DeviceSpec::dram_latency_tail_cycles, dram.tail_cycles, together + ", what varies");
+             together_ + ", beyond the latency");
     measured(&DeviceSpec::l2_bytes_per_second, hardware::l2_bytes_per_second(),
              "all SMs copy 8 MiB, or a quarter of L2, to shared memory again and again");
     measured(&DeviceSpec::l2_write_bytes_per_second, hardware::l2_write_bytes_per_second(),
@@ -152,11 +145,21 @@ class Calibrator {
     measured(&DeviceSpec::dram_read_efficiency, read / peak, "all SMs read 2 GiB");
   }
 
+  void measure_dram_latency() {
+    Latency dram = latency_of(lines_together(false));
+    for (int allocation = 1; allocation < 3; ++allocation) {  // as DRAM's rate
+      const Latency again = latency_of(lines_together(false));
+      if (again.cycles + again.tail_cycles < dram.cycles + dram.tail_cycles) dram = again;
+    }
+    measured(&DeviceSpec::dram_latency_cycles, dram.cycles, together_ + ", beside what varies");
+    measured(&DeviceSpec::dram_latency_tail_cycles, dram.tail_cycles, together_ + ", what varies");
+  }
+
   static std::vector<LinesTime> lines_together(bool in_l2) {
     constexpr int ctas = 32;  // others ask too, and neither L2 nor DRAM is busy
     std::vector<LinesTime> times;
-    for (const hardware::LinesTogether& row : hardware::lines_together(in_l2))
-      if (row.ctas == ctas) times.push_back({row.lines, row.mean});
+    for (const hardware::LinesTogether& row : hardware::lines_together(in_l2, {ctas}))
+      times.push_back({row.lines, row.mean});
     return times;
   }
 
@@ -261,6 +264,15 @@ class Calibrator {
     measured(&DeviceSpec::cta_start_cycles,
              std::max(0.0, of_sms - alone) / std::max(1.0, static_cast<double>(result_.device.num_sms - 1)),
              "what such CTAs on all other SMs add to that, each");
+    double one_wave = 0, further = 0;
+    for (std::size_t i = 0; i < launches.all().size(); ++i) {
+      const hardware::WaitingLaunch& l = launches.all()[i];
+      if (l.wait_cycles != launches.all()[0].wait_cycles || l.ctas_an_sm != 2) continue;
+      if (l.waves == 1) one_wave = cycles[i];
+      if (l.waves == 8) further = (cycles[i] - one_wave) / 7 - l.wait_cycles;
+    }
+    measured(&DeviceSpec::cta_launch_cycles, std::max(0.0, further),
+             "what each further wave takes beyond its wait, two CTAs an SM");
     if (result_.device.l2_partitions > 1) {
       constexpr double sector_bytes = 32;
       const std::vector<double> crossed =
@@ -268,15 +280,6 @@ class Calibrator {
       measured(&DeviceSpec::launch_crossing_bytes, sector_bytes * crossed.front(),
                "lts__t_sectors_srcunit_ltcfabric.sum of one such CTA");
     }
-    std::vector<double> further;
-    for (std::size_t i = 0, one_wave = 0; i < launches.all().size(); ++i) {
-      const hardware::WaitingLaunch& l = launches.all()[i];
-      if (l.wait_cycles != launches.all()[0].wait_cycles || l.ctas_an_sm != 2) continue;
-      if (l.waves == 1) one_wave = i;
-      if (l.waves == 8) further.push_back((cycles.at(i) - cycles.at(one_wave)) / 7 - l.wait_cycles);
-    }
-    measured(&DeviceSpec::cta_launch_cycles, median(further),
-             "what each further wave takes beyond its wait, two CTAs an SM");
   }
 
   /// Of each launch when L2 has nothing of it, as a call is counted: the median of so many times.
@@ -301,6 +304,7 @@ class Calibrator {
     return medians;
   }
 
+  const std::string together_ = "1 to 16 lines of as many pages, asked for together by each of 32 CTAs";
   bool is_hopper_ = false;
   Calibration result_;
 };

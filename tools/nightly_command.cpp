@@ -65,11 +65,13 @@ ExitCode write_reports(const std::string& folder, const Results& results, const 
   return report.exit_code();
 }
 
-/// Of files that were asked for by name; one that crashes or hangs is a finding of the night.
+/// Of files that were asked for by name. One that crashes or hangs is a finding of the night, and what this machine
+/// cannot run is skipped: its steps tell of both.
 void refuse_what_is_no_kernel(const std::vector<std::string>& kernels, const WorkerProgram& program) {
   for (const std::string& kernel : kernels) try {
       if (!kernel_file(kernel).empty()) (void)inspect_capability(program, kernel);
-    } catch (const KernelCrashed&) {  // told by its steps
+    } catch (const KernelCrashed&) {
+    } catch (const EnvironmentError&) {
     }
 }
 
@@ -78,6 +80,7 @@ ExitCode run(const Flags& flags) {
   const NightlyOptions options = read_options(flags);
   const WorkerProgram program = worker_program(flags);
   results.refuse_night_files("out", options.out);
+  options.validate();
   refuse_what_is_no_kernel(options.kernels, program);
   run_nightly(options, program);
   clear_stop();

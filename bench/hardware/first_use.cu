@@ -125,7 +125,7 @@ void print_arguments() {
 void print_lines(const char* what, bool in_l2) {
   constexpr int apart_bytes = 4096 + 128;
   int repeat = 0;
-  for (const LinesTogether& row : lines_together(in_l2))
+  for (const LinesTogether& row : lines_together(in_l2, {1, 32, 128}))
     std::printf("%s,%d,%d,%d,%d,%.0f,%.0f,,\n", what, row.lines, apart_bytes, row.ctas, repeat++ % 3, row.mean,
                 row.most);
 }

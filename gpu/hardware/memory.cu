@@ -165,17 +165,23 @@ double rate_of(std::int64_t bytes, int rounds, Launch launch) {
   return static_cast<double>(bytes) * rounds / (1e-3 * times[2]);
 }
 
+std::int64_t l2_bytes() {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, 0));
+  return bytes;
+}
+
 /// `bytes`, or a quarter of an L2 that is small.
 std::int64_t in_l2(std::int64_t bytes) {
-  int l2_bytes = 0;
-  check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, 0));
-  return std::min<std::int64_t>(bytes, std::bit_floor(static_cast<std::uint64_t>(std::max(l2_bytes / 4, 65536))));
+  return std::min<std::int64_t>(bytes, std::bit_floor(std::max<std::uint64_t>(l2_bytes() / 4, 65536)));
 }
 
 template <int Lines>
-void add_groups(std::vector<LinesTogether>& all, bool in_l2) {
-  for (const int ctas : {1, 32, 128})
+void add_groups(std::vector<LinesTogether>& all, bool in_l2, const std::vector<int>& ctas_of_rows) {
+  for (const int ctas : ctas_of_rows)
     for (int repeat = 0; repeat < 3; ++repeat) {
+      const std::int64_t bytes = std::int64_t{ctas} * kGroups * Lines * kApart * 4;
+      if (in_l2 && bytes > l2_bytes() / 2) continue;
       const DeviceArray<std::uint32_t> data(static_cast<std::size_t>(ctas) * kGroups * Lines * kApart), sink(32);
       const DeviceArray<long long> cycles(static_cast<std::size_t>(ctas));
       if (!in_l2) const DeviceArray<std::uint8_t> other(256 * kMiB);  // zeroed, which displaces the lines
@@ -223,10 +229,10 @@ double l2_latency_cycles() {
   for (const long long each : cycles.download()) sum += static_cast<double>(each);
   return sum / sms / lines;
 }
-std::vector<LinesTogether> lines_together(bool in_l2) {
+std::vector<LinesTogether> lines_together(bool in_l2, const std::vector<int>& ctas) {
   std::vector<LinesTogether> all;
-  add_groups<1>(all, in_l2), add_groups<2>(all, in_l2), add_groups<4>(all, in_l2);
-  add_groups<8>(all, in_l2), add_groups<16>(all, in_l2);
+  add_groups<1>(all, in_l2, ctas), add_groups<2>(all, in_l2, ctas), add_groups<4>(all, in_l2, ctas);
+  add_groups<8>(all, in_l2, ctas), add_groups<16>(all, in_l2, ctas);
   return all;
 }
 double l2_bytes_per_second() {

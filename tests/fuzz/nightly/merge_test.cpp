@@ -210,6 +210,12 @@ TEST_F(Folders, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(refusal(), HasSubstr("has neither a history.sqlite nor a report of attest fuzz --json"));
   write("other.json", R"({"schema": "attest/check/1"})");
   EXPECT_THAT(refusal(), HasSubstr("has neither"));
+  // another program's, whatever is in it
+  for (const std::string& other : {std::string(R"({"a": 1, "a": 2})"), std::string(20, '[') + std::string(20, ']'),
+                                   std::string(R"({"loss": [1e-400]})")}) {
+    write("other.json", other);
+    EXPECT_THAT(refusal(), HasSubstr("has neither")) << other;
+  }
   write("broken.json", "{\"schema\": ");
   const std::string in = fmt::format(" (in {})", (folder / "broken.json").string());
   EXPECT_EQ(refusal(), "report: 11 bytes are not JSON: malformed or cut off at byte 12, behind 'schema'" + in);

@@ -11,6 +11,7 @@
 #include "attest/plan/catalog.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/simulator/report.h"
+#include "in_step.h"
 #include "measured_rows.h"
 
 namespace attest {

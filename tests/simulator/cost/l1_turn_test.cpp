@@ -18,6 +18,7 @@
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
+#include "in_step.h"
 #include "measured_rows.h"
 #include "missing_words.h"
 

@@ -194,6 +194,7 @@ TEST(StepTime, KernelsAreLaunchedAndCtasStartAsMeasured) {
     ++rows;
   }
   EXPECT_EQ(rows, 6);
+  EXPECT_EQ(launch_cycles(1, device), device.kernel_launch_cycles);
   EXPECT_NEAR(launch_cycles(sms, device) - launch_cycles(1, device), 131 * device.cta_start_cycles, 1e-9);
   EXPECT_EQ(launch_cycles(2 * sms, device), launch_cycles(sms, device));
 }

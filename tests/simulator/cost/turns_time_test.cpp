@@ -82,7 +82,7 @@ TEST(TurnsTime, ProductsBesideThemMakeInstructionsSlower) {
 // With one slot a copy begins when the last warpgroup has released it: its trip and its bytes stand between two tiles.
 TEST(TurnsTime, OneSlotExposesACopy) {
   DeviceSpec device = undisturbed();
-  device.l2_latency_cycles = 400;
+  device.l2_latency_cycles = 400;  // so that a copy takes longer than there is to hide it under
   KernelPlan one = taking_turns(1, 1);
   one.headdim = one.headdim_v = 256;
   KernelPlan two = one;

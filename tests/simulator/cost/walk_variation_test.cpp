@@ -11,6 +11,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/tile_walk.h"
 #include "copy_time.h"
+#include "in_step.h"
 
 namespace attest {
 namespace {

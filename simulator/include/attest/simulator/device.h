@@ -84,8 +84,8 @@ struct DeviceSpec {
   // what SMs get of that beside each other where all ask for as much as they can, in the order of gpc_sides, spread
   // evenly over the SMs where they are fewer or more numbers
   std::vector<double> l2_shares{1};
-  // until a warp has a line from the near partition; and the mean of what it waits beyond that for one of any page,
-  // where others ask too, which is as likely to last long as an exponential variate
+  // until a warp has a line from the near partition, the mean of all SMs and slices; and the mean of what it waits
+  // beyond that for one of any page, where others ask too, which is as likely to last long as an exponential variate
   double l2_latency_cycles = 0, l2_latency_tail_cycles = 0;
   std::int64_t dram_bytes = 0;
   double dram_bytes_per_second = 0;
@@ -96,9 +96,9 @@ struct DeviceSpec {
 
   // ---- launches
   double launch_crossing_bytes = 0;  // between L2's partitions, of a kernel that does nothing
-  double kernel_launch_cycles = 0;   // of a kernel, around its CTAs' starts and all that they do
+  double kernel_launch_cycles = 0;   // of a kernel of one CTA, around all that it does
   double cta_launch_cycles = 0;      // from a CTA's end to the start of the one that takes its place
-  double cta_start_cycles = 0;       // from the start of one CTA of a kernel to that of the next, on all SMs
+  double cta_start_cycles = 0;       // what one on each other SM adds to that, mostly until its stores are seen
   double argument_line_cycles = 0;   // of the first use of 64 bytes of a kernel's arguments
   double bulk_prologue_cycles = 0;   // from the start of a CTA with a producer to its first copy
 

@@ -109,7 +109,7 @@ double cycles_per_cta(const StepDemand& demand, const KernelPlan& plan, const De
 /// and for the last O to leave.
 double cycles_around_ctas(const KernelPlan& plan, const DeviceSpec& device);
 
-/// Of a kernel of `ctas`, around all that they do, until each SM has one or there are no more: they start in turn.
+/// Of a kernel of `ctas`, around all that they do: of one, and what those on other SMs add.
 double launch_cycles(double ctas, const DeviceSpec& device);
 
 /// Until a warp has `lines` lines that it asks for together, of any pages, where others ask too: the slowest of them,

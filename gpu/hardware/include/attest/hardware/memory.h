@@ -19,8 +19,9 @@ struct LinesTogether {
   int lines = 0, ctas = 0;
   double mean = 0, most = 0;
 };
-/// Of 1 to 16 lines, by 1, 32 and 128 CTAs, three times each: lines that L2 has, or that only DRAM has.
-std::vector<LinesTogether> lines_together(bool in_l2);
+/// Of 1 to 16 lines, by so many CTAs, three times each: lines that L2 has, and of those no more than half of it, or
+/// that only DRAM has.
+std::vector<LinesTogether> lines_together(bool in_l2, const std::vector<int>& ctas);
 
 /// Bytes a second that all SMs together copy to shared memory (cp.async) of 8 MiB (at most a quarter of L2) again and
 /// again, and that they read of 2 GiB once, 16 bytes a lane past L1.

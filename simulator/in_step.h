@@ -1,0 +1,29 @@
+// CTAs that keep in step: those of an SM, and SMs, whose key tiles take as long as copies that a function makes granule
+// by granule.
+#pragma once
+#include "attest/plan/kernel_plan.h"
+#include "attest/simulator/device.h"
+#include "noise.h"
+#include "traffic.h"
+
+namespace attest {
+
+/// Whether the CTAs of an SM keep in step: where they copy by a function whose granules are not waited for one by one.
+/// By clocks the older of two then takes as long as the younger, to 0.1%, where CTAs of different SMs are 0.8 to 1.7%
+/// apart (simulator/measured/cta_leads.csv); warps that execute a function's jumps together share what is fetched.
+bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages);
+
+/// How such CTAs go, in parts of a key tile's time: two of an SM are `lag` apart, and each is off by `apart` from key
+/// tile to key tile beside the `of_tile` that both are; SMs with two are off by `of_sm` for as long as a kernel runs.
+/// The SMs of `mates` of the TPCs go together. With pages GPCs have one clock, for such kernels leave most of an SM
+/// idle; the others, which are alike, are taken to.
+struct InStepTimes {
+  double lag = 0, apart = 0, of_tile = 0, of_sm = 0, mates = 0;
+};
+InStepTimes in_step_times(bool pages);
+
+/// What `tiles` key tiles of a CTA that shares its SM with `sharing` - 1 others, of so many cycles each, take more or
+/// less than on average: one is ahead of the other by no more than a key tile varies, however far they walk.
+double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise);
+
+}  // namespace attest

@@ -41,12 +41,6 @@ __global__ void __launch_bounds__(kThreads) probe_write_once(uint4* data, std::i
   for (std::int64_t i = blockIdx.x * kThreads + threadIdx.x; i < words; i += gridDim.x * kThreads) data[i] = uint4{};
 }
 
-int num_sms() {
-  int sms = 0;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-  return sms;
-}
-
 std::vector<std::uint32_t> first_pages(std::size_t count) {
   std::vector<std::uint32_t> pages(count);
   std::iota(pages.begin(), pages.end(), 0U);
@@ -66,7 +60,7 @@ struct L2Buffer::Memory {
         contiguous(first_pages(static_cast<std::size_t>(bytes / kPageBytes))),
         scattered(shuffled(first_pages(static_cast<std::size_t>(bytes / kPageBytes)))),
         sink(1) {}
-  int sms = num_sms();
+  int sms = multiprocessors();
   DeviceArray<uint4> data;
   DeviceArray<std::uint32_t> contiguous, scattered;
   DeviceArray<unsigned> sink;

@@ -59,12 +59,6 @@ double cycles_of_arguments() {
   return sum / ctas / repeats;
 }
 
-int multiprocessors() {
-  int sms = 0;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-  return sms;
-}
-
 }  // namespace
 
 struct WaitingLaunches::Memory {

@@ -136,12 +136,6 @@ __global__ void __launch_bounds__(1024) probe_smem_rate(long long* cycles, unsig
   if (mixed == 1) *sink = mixed;
 }
 
-int multiprocessors() {
-  int sms = 0;
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-  return sms;
-}
-
 /// Bytes a second of `launch(data, CTAs)`, which moves `bytes` of the data `rounds` times.
 template <class Launch>
 double rate_of(std::int64_t bytes, int rounds, Launch launch) {

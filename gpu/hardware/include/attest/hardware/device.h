@@ -21,6 +21,12 @@ inline void check(cudaError_t status, std::source_location at = std::source_loca
                            cudaGetErrorString(status));
 }
 
+inline int multiprocessors() {
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+  return sms;
+}
+
 /// Device memory of `count` zeroed elements, freed with the object.
 template <typename T>
 class DeviceArray {

@@ -32,6 +32,14 @@ bool walk_keys_alone(const Grid& grid, std::int64_t slots) {
   return grid.q_tiles <= grid.plan.cluster && (grid.nheads == grid.p.nheads_k || grid.splits >= slots);
 }
 
+/// Whether a few heads fill a partition with lines of rows between which those of others lie.
+bool heads_fill_sets_unevenly(const Grid& grid, const DeviceSpec& device) {
+  constexpr std::int64_t few = 4;
+  const auto lines = [](const TensorAddress& a) { return (a.row_bytes - 1) / LineSampler::line_bytes + 1; };
+  const std::int64_t a_head = grid.p.seqlen_k * (lines(grid.k) + lines(grid.v));
+  return grid.k.row_stride > grid.k.row_bytes && few * a_head > device.l2_ways * LineSampler::all_sets(device);
+}
+
 }  // namespace
 
 Grid::Grid(const Case& c, const KernelPlan& a_plan, std::int64_t memory)
@@ -220,9 +228,10 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   r.sampling = options.sampling != 0 ? options.sampling : 4;
   // beyond one set in 32 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
   // too many of them: of one set in 32 a forced spill reads up to a tenth more or less than of half of them, of one in
-  // 16 three in a hundred
-  const bool spills = grid.spill_lines() > 0;
-  const int coarse = spills ? 16 : 32, huge = spills ? 12 : 4;
+  // 16 three in a hundred; and so do calls a few of whose heads fill a partition with rows that lie apart, of one in 8
+  // one in a hundred
+  const bool spills = grid.spill_lines() > 0, apart = !spills && heads_fill_sets_unevenly(grid, device);
+  const int coarse = apart ? 8 : spills ? 16 : 32, huge = spills ? 12 : apart ? 6 : 4;
   if (options.sampling == 0)
     while (accesses / r.sampling > (r.sampling < coarse ? most : huge * most) && r.sampling < 256) r.sampling *= 2;
   while (r.sampling > 1 && all_sets / r.sampling < 32) r.sampling /= 2;

@@ -44,10 +44,15 @@ Traffic::Traffic(const Grid& grid, const Schedule& schedule, const DeviceSpec& d
 LineSampler Traffic::sampler_of_frames(int sampling) const {
   if (frame_.of_tile == 0 || sampling == 1 || !L2Hash::known(device_)) return {device_, sampling};
   const LineSampler all(device_, 1);
-  std::vector<int> lines(static_cast<std::size_t>(device_.l2_partitions * all.sets())), live = lines;
+  const auto sets_a_side = static_cast<std::size_t>(all.sets());
+  std::vector<int> lines(static_cast<std::size_t>(device_.l2_partitions) * sets_a_side), live = lines,
+                                                                                         from_afar = lines;
   std::vector<double> live_on_average(lines.size());
   std::int64_t of_all = 0, beyond = 0;
   const std::vector<double> parts = live_parts(spill_uses_.back().whole, frame_.words);
+  std::vector<int> stores(parts.size());  // in a key tile
+  for (const SpillUse& use : spill_uses_.back().whole)
+    stores[static_cast<std::size_t>(use.word)] += use.kind == SpillUse::Kind::store ? 1 : 0;
   for (int slot = 0; slot < schedule_.slots(); ++slot)
     for (std::int64_t warp = 0; warp < warps_of_slot(); ++warp)
       for (std::int64_t word = 0; word < frame_.words; ++word) {
@@ -57,10 +62,15 @@ LineSampler Traffic::sampler_of_frames(int sampling) const {
             all.whole_set(address_of(schedule_.sm(slot), slot / schedule_.slots_a_round(), warp, word));
         ++of_all, beyond += lines[set]++ >= static_cast<int>(device_.l2_dirty_ways) ? 1 : 0;
         live_on_average[set] += part;
+        if (static_cast<int>(set / sets_a_side) != schedule_.side(slot))
+          from_afar[set] += stores[static_cast<std::size_t>(word)];
       }
-  SetChoice choice(L2Hash(device_), sampling);
   std::ranges::transform(live_on_average, live.begin(), [](double n) { return static_cast<int>(std::lround(n)); });
-  if (beyond > of_all / 100) choice.match({lines, live});
+  SetChoice choice(L2Hash(device_), sampling);
+  if (beyond > of_all / 100)
+    choice.match({lines, live});
+  else
+    choice.match({lines, live, from_afar});
   return {device_, choice};
 }
 

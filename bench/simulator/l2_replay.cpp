@@ -2,8 +2,8 @@
 //
 //     l2_replay docs/results/h200-l2
 //
-// SMs of a side walk a list of pages in step, four pages an SM at a time, each page up to a step sooner or later. Old
-// dirty lines are there at the start, as measured.
+// SMs of a side walk a list of pages in step, four pages an SM at a time, both sides, and read those of a step in any
+// order. Old dirty lines are there at the start, as measured.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -59,8 +59,8 @@ class Replay {
     for (const int side : sides)
       for (std::size_t i = 0; i < pages.size(); ++i) {
         const std::int64_t step = static_cast<std::int64_t>(i) / (sms_a_side * pages_a_step);
-        const double drift = std::uniform_real_distribution<>(-1, 1)(random_);
-        order.push_back({static_cast<double>(step) + drift, side, pages[i]});
+        const double in_step = std::uniform_real_distribution<>(0, 1)(random_);
+        order.push_back({static_cast<double>(step) + in_step, side, pages[i]});
       }
     std::stable_sort(order.begin(), order.end(), [](const Chunk& a, const Chunk& b) { return a.at < b.at; });
     for (const Chunk& chunk : order) read_page(base + chunk.page * kListedPageBytes, chunk.side);

@@ -43,7 +43,8 @@ def ends_of(library: ctypes.CDLL, gpc: list[int], keys: int, headdim: int) -> li
     roles[gpc] = FREE
     roles[0] = WATCHES
     on_device = roles.cuda()
-    stop, held = (torch.zeros(1, dtype=torch.int32).pin_memory() for _ in range(2))
+    stop = torch.zeros(1, dtype=torch.int32, device="cuda")
+    held = torch.zeros(1, dtype=torch.int32).pin_memory()
     side = torch.cuda.Stream()
     torch.cuda.synchronize()
     library.hold_sms(on_device.data_ptr(), sms, stop.data_ptr(), held.data_ptr(), addresses.data_ptr(), len(words), FILLED,

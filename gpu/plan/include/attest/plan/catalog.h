@@ -128,15 +128,16 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 /// Of a row, that FlashAttention 2's lanes copy at a time: its swizzle's.
 constexpr int fa2_copy_columns(int padded_headdim) { return padded_headdim % 64 == 0 ? 64 : 32; }
 
-/// Thousandths by which the older CTA of an SM leads as PyTorch 2.11 has compiled it
-/// (docs/results/h200-sm/first_wave.csv: whole tiles, full attention and causal, rows of all padded columns and of
-/// fewer); the same source compiled anew leads more.
+/// Thousandths by which the older CTA of an SM leads as PyTorch 2.11 has compiled it, by the kernel's columns: whole
+/// tiles, full attention and causal, rows of all columns and of fewer (docs/results/h200-sm/first_wave.csv, the middle
+/// one of launches; of rows in part of 64 columns without a mask nothing was measured). The same source compiled anew
+/// leads more.
 constexpr int fa2_lead(int padded, bool causal, bool whole_rows) {
-  if (padded == 32) return causal ? 14 : 0;
-  if (padded == 64) return causal ? 82 : 21;
-  if (padded == 96) return causal ? (whole_rows ? 81 : 88) : whole_rows ? 1 : 32;
-  if (padded == 128) return causal && !whole_rows ? 39 : 7;
-  return padded == 256 ? 5 : 0;
+  if (padded == 64) return !causal ? 22 : whole_rows ? 95 : 3;
+  if (padded == 96) return causal ? (whole_rows ? 106 : 116) : whole_rows ? 0 : 33;
+  if (padded == 128) return causal ? (whole_rows ? 14 : 49) : whole_rows ? 8 : 75;
+  if (padded == 256) return causal ? (whole_rows ? 0 : 99) : whole_rows ? 2 : 83;
+  return 0;
 }
 
 constexpr KernelPlan fa2_plan(const Problem& p, std::uint32_t max_smem_bytes, int compute_capability = 90) {

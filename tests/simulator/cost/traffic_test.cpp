@@ -4,7 +4,9 @@
 
 #include <limits>
 
+#include "attest/plan/catalog.h"
 #include "attest/plan/launch.h"
+#include "attest/simulator/report.h"
 #include "grid.h"
 #include "schedule.h"
 #include "tile_walks.h"
@@ -46,6 +48,40 @@ TEST(Traffic, PartsOfSplitsThatAreManyTimesL2AreCombinedAsTheyBegin) {
       EXPECT_NEAR(part.crossed / whole.crossed, 1, 0.01) << name;
     }
   }
+}
+
+// A word crosses where its line's home is not its SM's side, and what words cross with is most of these calls'.
+TEST(Traffic, WhatIsFollowedOfFramesCrossesAsAllOfItDoes) {
+  const DeviceSpec device = load_device("h200");
+  for (const int headdim : {64, 128}) {
+    Case c = case_of(1, 4, 4, 8192, headdim);
+    c.problem.causal = headdim == 128 ? Causal::bottom_right : Causal::none;
+    const auto crossed = [&](int sampling) {
+      TileWalkOptions options;
+      options.sampling = sampling;
+      return simulate(c, plan_named("fa2", c, device), device, "fa2", options).l2_crossing_bytes;
+    };
+    const double all = crossed(1);
+    for (const int sampling : {4, 8, 16})
+      EXPECT_NEAR(crossed(sampling) / all, 1, 0.02) << headdim << ", one set in " << sampling;
+  }
+}
+
+// Four heads of 24,576 keys fill a partition; where heads are before rows each lies in one piece, and many short heads
+// lie as one.
+TEST(Traffic, OfHeadsThatLieApartMoreSetsAreFollowed) {
+  const DeviceSpec device = load_device("h200");
+  const auto sampling = [&](int heads, int keys, Layout::Order order) {
+    Case c = case_of(1, heads, heads, keys, 96);
+    c.layout.order = order;
+    const KernelPlan plan = plan_named("fa2", c, device);
+    const Grid grid(c, plan);
+    const Schedule schedule(grid, device, 2);
+    return choose_resolution(grid, device, schedule.tasks(), schedule.slots(), times()).sampling;
+  };
+  EXPECT_EQ(sampling(8, 24576, Layout::Order::bshd), 8);
+  EXPECT_EQ(sampling(8, 24576, Layout::Order::bhsd), 32);
+  EXPECT_EQ(sampling(72, 8192, Layout::Order::bshd), 32);
 }
 
 }  // namespace

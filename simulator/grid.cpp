@@ -32,12 +32,12 @@ bool walk_keys_alone(const Grid& grid, std::int64_t slots) {
   return grid.q_tiles <= grid.plan.cluster && (grid.nheads == grid.p.nheads_k || grid.splits >= slots);
 }
 
-/// Whether a few heads fill a partition with lines of rows between which those of others lie.
-bool heads_fill_sets_unevenly(const Grid& grid, const DeviceSpec& device) {
+/// Whether a few heads' lines fill a partition of L2.
+bool few_heads_fill_l2(const Grid& grid, const DeviceSpec& device) {
   constexpr std::int64_t few = 4;
   const auto lines = [](const TensorAddress& a) { return (a.row_bytes - 1) / LineSampler::line_bytes + 1; };
   const std::int64_t a_head = grid.p.seqlen_k * (lines(grid.k) + lines(grid.v));
-  return grid.k.row_stride > grid.k.row_bytes && few * a_head > device.l2_ways * LineSampler::all_sets(device);
+  return few * a_head > device.l2_ways * LineSampler::all_sets(device);
 }
 
 }  // namespace
@@ -191,7 +191,10 @@ std::int64_t Grid::heads_that_read_afresh(const DeviceSpec& device) const {
 Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::int64_t tasks, std::int64_t slots,
                              const TileWalkOptions& options) {
   double average = grid.key_tiles_a_cta();
-  const auto tiles = static_cast<double>(grid.key_tiles), events = static_cast<double>(options.max_events);
+  // where a few heads fill L2 what is read again hangs on how far CTAs have drifted, which takes them many waves
+  const bool fill_l2 = few_heads_fill_l2(grid, device);
+  const std::int64_t max_events = options.max_events * (fill_l2 ? 3 : 1);
+  const auto tiles = static_cast<double>(grid.key_tiles), events = static_cast<double>(max_events);
   Resolution r;
   // K and V that are many times L2 go through it alike, however many times that is; CTAs that share keys drift apart on
   // the way, others do not
@@ -216,7 +219,7 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   // a CTA's own lines, of Q and O, cost about as much as ten key tiles
   auto affordable = static_cast<std::int64_t>(events / (10 + average / r.key_tiles_per_event));
   if (finds_more) affordable = std::min(affordable, static_cast<std::int64_t>(found / average) / slots * slots);
-  const bool all = finds_more ? of_each : tiles <= events && tasks <= options.max_events / 10;
+  const bool all = finds_more ? of_each : tiles <= events && tasks <= max_events / 10;
   r.tasks = all ? tasks : std::min(tasks, std::max(2 * slots, affordable));
 
   const std::int64_t lines_a_tile =
@@ -228,9 +231,9 @@ Resolution choose_resolution(const Grid& grid, const DeviceSpec& device, std::in
   r.sampling = options.sampling != 0 ? options.sampling : 4;
   // beyond one set in 32 only where the work is huge, and in 16 where lines lie at random, for of few sets too few have
   // too many of them: of one set in 32 a forced spill reads up to a tenth more or less than of half of them, of one in
-  // 16 three in a hundred; and so do calls a few of whose heads fill a partition with rows that lie apart, of one in 8
-  // one in a hundred
-  const bool spills = grid.spill_lines() > 0, apart = !spills && heads_fill_sets_unevenly(grid, device);
+  // 16 three in a hundred. Where a few heads of rows that lie apart fill L2, one in 8: of one in 32 they read 2 to 5 in
+  // a hundred less than of all of them, of one in 8 none to one
+  const bool spills = grid.spill_lines() > 0, apart = !spills && fill_l2 && grid.k.row_stride > grid.k.row_bytes;
   const int coarse = apart ? 8 : spills ? 16 : 32, huge = spills ? 12 : apart ? 6 : 4;
   if (options.sampling == 0)
     while (accesses / r.sampling > (r.sampling < coarse ? most : huge * most) && r.sampling < 256) r.sampling *= 2;

@@ -67,10 +67,9 @@ LineSampler Traffic::sampler_of_frames(int sampling) const {
       }
   std::ranges::transform(live_on_average, live.begin(), [](double n) { return static_cast<int>(std::lround(n)); });
   SetChoice choice(L2Hash(device_), sampling);
-  if (beyond > of_all / 100)
-    choice.match({lines, live});
-  else
-    choice.match({lines, live, from_afar});
+  std::vector counts{lines, live};
+  if (beyond <= of_all / 100) counts.push_back(from_afar);
+  choice.match(counts);
   return {device_, choice};
 }
 

@@ -162,9 +162,9 @@ class Traffic {
 
  private:
   /// Follows of sets with many lines of the frames, and with many at a time that have yet to be loaded for the last
-  /// time, as large a part as of others. Where so many have more than may stay dirty that this decides what is written
-  /// back, and what goes for it, that is all; elsewhere what crosses is in proportion too. Of all slots, though a call
-  /// may fill fewer.
+  /// time, as large a part as of others; and, but where so many have more than may stay dirty that these decide what is
+  /// written back and what goes for it, with many stores from the other side, which cross (loads hit L1 as a rule). Of
+  /// all slots, though a call may fill fewer.
   LineSampler sampler_of_frames(int sampling) const;
   /// Where a word of a slot's warp lies, of the slot that is the `of_sm`th of that SM.
   std::int64_t address_of(int sm, int of_sm, std::int64_t warp, std::int64_t word) const;

@@ -2,8 +2,8 @@
 //
 //     l2_replay docs/results/h200-l2
 //
-// SMs of a side walk a list of pages in step, four pages an SM at a time, both sides, and read those of a step in any
-// order. Old dirty lines are there at the start, as measured.
+// SMs of both sides walk a list of pages in step, four pages an SM; a step's pages are read in any order. Old dirty
+// lines are there at the start, as measured.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -3,16 +3,17 @@
 
     bench/hardware/cta_clocks/first_wave.py ./libwatch_ends.so > docs/results/h200-sm/first_wave.csv
 
-watch_ends.cu notes when each query tile of O is written, from an SM of its own; the others begin with two CTAs, of which
-the one with the lower number is the older. lead: thousandths by which the older's speed exceeds the mean of both.
+watch_ends.cu notes when each query tile of O is written, from an SM of its own; the others begin with two CTAs, of
+which the one with the lower number is the older. lead: thousandths by which the older's speed exceeds the mean of both. A few
+of the first wave's CTAs have another partner (docs/results/h200-l2.md, dispatch), which medians do not see, and lines
+by little.
 
-Full attention: an older one ends after a time w / (1 + lead), where w is the time that the other CTAs take, by their
-number; the younger one does then what it has still to do as the older, gap_us: gap / w = 2 lead / (1 + lead)^2.
+Full attention: an older one ends after a time w / (1 + lead), where w, cta_us, is the time that CTAs take while all
+slots are full; the younger one does then what it has still to do as the older, gap_us: gap / w = 2 lead / (1 + lead)^2.
 
-Causal calls, whose query tiles come in the order of their lengths, so that the younger one has always more to do: the
-older ones' ends, over their key tiles, lie on a line. Its slope is older_ns. mean_ns is what a CTA takes longer on
-average for each key tile while all slots are full, beside a call of a third of the keys. Who begins an SM's second CTA is that of a few others' (docs/results/h200-l2.md,
-dispatch); medians and lines do not see them.
+Causal calls: a CTA that begins as the older stays it until it ends, whoever is beside it. Query tiles come in the order
+of their lengths, so the first wave's older CTAs end on a line over their key tiles. Its slope is older_ns. mean_ns is
+what a CTA takes longer on average for each key tile while all slots are full, beside a call of a third of the keys.
 """
 
 import csv
@@ -67,26 +68,14 @@ def ends_of(library: ctypes.CDLL, batch: int, nheads: int, queries: int, keys: i
     return when.tolist()
 
 
-def lead_of_gap(ends: list[int], sms: int) -> tuple[float, float, float]:
-    """gap and w in us, and the lead."""
-    slots = 2 * sms
-    gap = statistics.median(ends[sms:slots]) - statistics.median(ends[:sms])
-    w = (max(ends) - min(ends)) * slots / (len(ends) - slots)
-    part = gap / w
-    return gap / 1e3, w / 1e3, part / (1 - part + math.sqrt(1 - 2 * part))
-
-
-def older_slope(ends: list[int], tiles: list[int], sms: int) -> float:
-    """ns a key tile. `tiles`: key tiles of each of a head's CTAs."""
-    first = range(30, sms - 6)
-    return statistics.linear_regression([tiles[cta] for cta in first], [ends[cta] for cta in first]).slope
-
-
 def average_cta(ends: list[int], tiles: list[int], sms: int) -> tuple[float, float]:
-    """Its ns and key tiles, of those while all slots are full: from the second head's begin to the last one's."""
+    """Its ns and key tiles, of those while all slots are full. `tiles`: key tiles of each of a head's CTAs.
+
+    From when a wave and a head have ended, so that what began with the grid is done, until the last head begins.
+    """
     slots, a_head = 2 * sms, len(tiles)
     in_order = sorted(ends)
-    begins = [0] * slots + in_order[:-slots]
+    begins = [min(ends)] * slots + in_order[:-slots]
     begin, end = in_order[slots + a_head], in_order[-slots - a_head]
     ctas = key_tiles = 0.0
     for cta, (b, e) in enumerate(zip(begins, ends)):
@@ -96,14 +85,18 @@ def average_cta(ends: list[int], tiles: list[int], sms: int) -> tuple[float, flo
     return (end - begin) * slots / ctas, key_tiles / ctas
 
 
-def lead_of_slope(ends: list[int], tiles: list[int], shorter: list[int], few_tiles: list[int],
-                  sms: int) -> tuple[float, float, float]:
-    """ns a key tile of the older and on average, and the lead. `tiles`: key tiles of each of a head's CTAs."""
+def lead_of_gap(ends: list[int], sms: int) -> tuple[float, float, float]:
+    """gap and w in us, and the lead."""
+    gap = statistics.median(ends[sms:2 * sms]) - statistics.median(ends[:sms])
+    w = average_cta(ends, [1], sms)[0]
+    part = gap / w
+    return gap / 1e3, w / 1e3, part / (1 - part + math.sqrt(1 - 2 * part))
+
+
+def older_slope(ends: list[int], tiles: list[int], sms: int) -> float:
+    """ns a key tile of the first wave's older CTAs, but for the shortest ones and those beside the last SMs."""
     first = range(30, sms - 6)
-    older = statistics.linear_regression([tiles[cta] for cta in first], [ends[cta] for cta in first]).slope
-    (t, n), (t_few, n_few) = average_cta(ends, tiles, sms), average_cta(shorter, few_tiles, sms)
-    mean = (t - t_few) / (n - n_few)
-    return older, mean, mean / older - 1
+    return statistics.linear_regression([tiles[cta] for cta in first], [ends[cta] for cta in first]).slope
 
 
 def main() -> None:
@@ -124,8 +117,10 @@ def main() -> None:
                 fewer = queries // 3
                 tiles = [-(-(tile + 1) * tile_m // tile_n) for tile in range(queries // tile_m)]
                 shorter = ends_of(library, 1, 3 * heads, fewer, fewer, headdim, True, tile_m)
-                slope, mean, lead = lead_of_slope(ends, tiles, shorter, tiles[:fewer // tile_m], sms)
-                measured = ["", "", f"{slope:.1f}", f"{mean:.1f}"]
+                t, n = average_cta(ends, tiles, sms)
+                t_few, n_few = average_cta(shorter, tiles[:fewer // tile_m], sms)
+                older, mean = older_slope(ends, tiles, sms), (t - t_few) / (n - n_few)
+                lead, measured = mean / older - 1, ["", "", f"{older:.1f}", f"{mean:.1f}"]
             else:
                 gap, w, lead = lead_of_gap(ends, sms)
                 measured = [f"{gap:.1f}", f"{w:.1f}", "", ""]

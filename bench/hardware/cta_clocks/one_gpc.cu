@@ -1,6 +1,6 @@
 // Keeps SMs busy, so that another kernel has those that are left, and on one of them notes when each word of that
-// kernel's output stops being what it was filled with. Whoever holds an SM looks for its end in the GPU's own memory:
-// loads of all of them from the host's would keep the watcher's waiting for 0.1 ms.
+// kernel's output stops being what it was filled with. Whoever holds an SM polls the GPU's own memory: polling the
+// host's delays the watcher's loads by 0.1 ms.
 //
 //     nvcc -O2 -gencode arch=compute_90,code=sm_90 -shared -Xcompiler -fPIC -cudart static one_gpc.cu -o libone_gpc.so
 #include <cuda_runtime.h>

@@ -55,8 +55,8 @@ TEST(ThirdParty, FlashAttention2WhoseTensorsHaveKnownPlaces) {
   score("h200_fa2_placed.csv", "h200", 0.002, std::int64_t{1080} << 20);
 }
 
-// Drawn and counted when leads were by slopes and sets by what lies in them, and before any was predicted; of head
-// dimensions 40 to 256, nine in ten with several CTAs an SM that are of unlike lengths or ages.
+// Drawn and counted when FlashAttention 2's leads had been measured anew and before any was predicted; of head
+// dimensions 40 to 256.
 TEST(ThirdParty, FlashAttention2DrawnAfterItsLeads) {
   score("h200_fa2_after.csv", "h200", 0.0225, std::int64_t{1080} << 20);
 }

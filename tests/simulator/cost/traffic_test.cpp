@@ -50,7 +50,7 @@ TEST(Traffic, PartsOfSplitsThatAreManyTimesL2AreCombinedAsTheyBegin) {
   }
 }
 
-// A word crosses where its line's home is not its SM's side, and what words cross with is most of these calls'.
+// A word crosses where its line's home is not its SM's side, and spilled words are most of what crosses in these calls.
 TEST(Traffic, WhatIsFollowedOfFramesCrossesAsAllOfItDoes) {
   const DeviceSpec device = load_device("h200");
   for (const int headdim : {64, 128}) {

@@ -67,7 +67,8 @@ struct TileWalkOptions {
   /// Where n CTAs share an SM, at [n - 1], of more as of the last: ascending by `at`, words below the frame's; none:
   /// what the plan stores, at each key tile's begin.
   std::vector<SpillUses> spill_uses;
-  /// Work that is simulated at most; what lies beyond is extrapolated.
+  /// Work that is simulated at most, of events three times as many where a few heads fill L2; what lies beyond is
+  /// extrapolated.
   std::int64_t max_events = 1'500'000;
   std::int64_t max_line_accesses = 3'000'000;
   /// Rows of K and V in whose lines those of the sampled sets are looked for, where CTAs walk keys alone: in such walks

@@ -128,15 +128,15 @@ constexpr KernelPlan with_words_of(KernelPlan plan, const Fa2Features& f) {
 /// Of a row, that FlashAttention 2's lanes copy at a time: its swizzle's.
 constexpr int fa2_copy_columns(int padded_headdim) { return padded_headdim % 64 == 0 ? 64 : 32; }
 
-/// Thousandths by which the older CTA of an SM leads as PyTorch 2.11 has compiled it, by the kernel's columns: whole
-/// tiles, full attention and causal, rows of all columns and of fewer (docs/results/h200-sm/first_wave.csv, the middle
-/// one of launches; of rows in part of 64 columns without a mask nothing was measured). The same source compiled anew
-/// leads more.
+/// Thousandths by which the older CTA of an SM leads as PyTorch 2.11 has compiled it, by the kernel's columns, without
+/// and with a causal mask, for rows of all columns and of fewer: the middle one of launches of its longest call
+/// (docs/results/h200-sm/first_wave.csv, whole tiles; -3 and -4 are none, 120 columns have 68). Not measured: 192, and
+/// rows of up to 32 columns or of a part of 64 without a mask. The same source compiled anew leads more.
 constexpr int fa2_lead(int padded, bool causal, bool whole_rows) {
-  if (padded == 64) return !causal ? 22 : whole_rows ? 95 : 3;
-  if (padded == 96) return causal ? (whole_rows ? 106 : 116) : whole_rows ? 0 : 33;
-  if (padded == 128) return causal ? (whole_rows ? 14 : 49) : whole_rows ? 8 : 75;
-  if (padded == 256) return causal ? (whole_rows ? 0 : 99) : whole_rows ? 2 : 83;
+  if (padded == 64) return !causal ? 24 : whole_rows ? 93 : 4;
+  if (padded == 96) return causal ? (whole_rows ? 109 : 119) : whole_rows ? 2 : 34;
+  if (padded == 128) return causal ? (whole_rows ? 17 : 50) : whole_rows ? 8 : 80;
+  if (padded == 256) return causal ? (whole_rows ? 0 : 101) : whole_rows ? 2 : 87;
   return 0;
 }
 

@@ -4,9 +4,9 @@
     bench/hardware/cta_clocks/first_wave.py ./libwatch_ends.so > docs/results/h200-sm/first_wave.csv
 
 watch_ends.cu notes when each query tile of O is written, from an SM of its own; the others begin with two CTAs, of
-which the one with the lower number is the older. lead: thousandths by which the older's speed exceeds the mean of both. A few
-of the first wave's CTAs have another partner (docs/results/h200-l2.md, dispatch), which medians do not see, and lines
-by little.
+which the one with the lower number is the older. lead: thousandths by which the older's speed exceeds the mean of both.
+A few of the first wave's CTAs have another partner (docs/results/h200-l2.md, dispatch), which medians do not see, and
+lines by little.
 
 Full attention: an older one ends after a time w / (1 + lead), where w, cta_us, is the time that CTAs take while all
 slots are full; the younger one does then what it has still to do as the older, gap_us: gap / w = 2 lead / (1 + lead)^2.

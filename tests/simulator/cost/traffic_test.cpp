@@ -84,5 +84,21 @@ TEST(Traffic, OfHeadsThatLieApartMoreSetsAreFollowed) {
   EXPECT_EQ(sampling(72, 8192, Layout::Order::bshd), 32);
 }
 
+// Where a few heads fill L2 three times as many key tiles are walked.
+TEST(Traffic, MoreIsWalkedWhereAFewHeadsFillL2) {
+  const DeviceSpec device = load_device("h200");
+  const auto walked = [&](int heads, int keys) {
+    const Case c = case_of(1, heads, heads, keys, 96);
+    const KernelPlan plan = plan_named("fa2", c, device);
+    const Grid grid(c, plan);
+    const Schedule schedule(grid, device, 2);
+    const Resolution r = choose_resolution(grid, device, schedule.tasks(), schedule.slots(), TileWalkOptions{});
+    EXPECT_LT(r.tasks, schedule.tasks());
+    return static_cast<double>(r.tasks) * grid.key_tiles_a_cta() / static_cast<double>(TileWalkOptions{}.max_events);
+  };
+  EXPECT_NEAR(walked(1000, 24576), 3, 0.1);
+  EXPECT_NEAR(walked(9000, 8192), 1, 0.1);
+}
+
 }  // namespace
 }  // namespace attest

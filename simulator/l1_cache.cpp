@@ -1,6 +1,7 @@
 #include "l1_cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <set>
 
@@ -17,6 +18,23 @@ constexpr std::array<std::size_t, 30> set_bits = {33, 22, 44,  12, 114, 123, 47,
                                                   89, 76, 111, 8,  20,  123, 41, 34, 49, 70, 56, 60, 115, 109, 5};
 constexpr std::array<std::size_t, 30> bank_bits = {1, 2, 3, 1, 2, 3, 2, 1, 2, 1, 3, 1, 3, 2, 1,
                                                    3, 1, 3, 2, 3, 1, 3, 1, 2, 3, 2, 1, 3, 1, 3};
+/// The same by the bits of a set or a bank: which of a row's number it is the parity of.
+template <std::size_t bits>
+constexpr std::array<std::uint32_t, bits> rows_of(const std::array<std::size_t, 30>& changed) {
+  std::array<std::uint32_t, bits> rows{};
+  for (std::size_t row_bit = 0; row_bit < changed.size(); ++row_bit)
+    for (std::size_t bit = 0; bit < bits; ++bit)
+      rows[bit] |= static_cast<std::uint32_t>(changed[row_bit] >> bit & 1) << row_bit;
+  return rows;
+}
+constexpr std::array<std::uint32_t, 7> rows_of_set = rows_of<7>(set_bits);
+constexpr std::array<std::uint32_t, 2> rows_of_bank = rows_of<2>(bank_bits);
+std::size_t parities(std::uint32_t row, std::span<const std::uint32_t> masks) {
+  std::size_t all = 0;
+  for (std::size_t bit = 0; bit < masks.size(); ++bit)
+    all |= static_cast<std::size_t>(std::popcount(row & masks[bit]) & 1) << bit;
+  return all;
+}
 // CUDA C++ Programming Guide, Compute Capabilities: what shared memory may be set to on each, as far as it goes there
 constexpr std::int64_t configurations_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
@@ -59,12 +77,8 @@ Frames::Frames(const FramePlaces& places, int sm, int words, int warps) {
 }
 
 L1Cache::L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t hand) : held_(rows.size() * banks) {
-  for (const std::uint32_t row : rows) {
-    Place place;
-    for (std::size_t bit = 0; bit < set_bits.size(); ++bit)
-      if ((row >> bit & 1) != 0) place.set ^= set_bits[bit], place.bank ^= bank_bits[bit];
-    place_of_.push_back(place);
-  }
+  place_of_.reserve(rows.size());
+  for (const std::uint32_t row : rows) place_of_.push_back({parities(row, rows_of_set), parities(row, rows_of_bank)});
   for (Bank& bank : banks_) bank.room = std::max(0, lines - reserved_lines) / banks, bank.hand = hand;
 }
 

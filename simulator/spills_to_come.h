@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -22,14 +23,15 @@ class SpillsToCome {
 
   explicit SpillsToCome(std::size_t slots) : next_(slots), of_slots_(slots) {}
 
-  /// In any order. Throws std::logic_error where some of that slot's before have not come.
-  void set(int slot, std::vector<Use> uses) {
-    const OfSlot& before = of_slots_[static_cast<std::size_t>(slot)];
-    if (before.done < before.uses.size()) throw std::logic_error("an event's uses of local memory follow its end");
-    if (uses.empty()) return;
-    std::ranges::stable_sort(uses, {}, &Use::at);
+  /// In any order; of equal times those come first whose lines do. Throws std::logic_error where some of that slot's
+  /// before have not come.
+  void set(int slot, std::span<const Use> event) {
+    auto& [uses, done] = of_slots_[static_cast<std::size_t>(slot)];
+    if (done < uses.size()) throw std::logic_error("an event's uses of local memory follow its end");
+    if (event.empty()) return;
+    uses.assign(event.begin(), event.end()), done = 0;
+    std::ranges::sort(uses, {}, [](const Use& use) { return std::pair(use.at, use.line); });
     next_.set(slot, uses.front().at);
-    of_slots_[static_cast<std::size_t>(slot)] = {std::move(uses), 0};
   }
   /// Calls spill(slot, line) of those that are due by `now`, in the order of their times, and of equal
   /// times of their slots.

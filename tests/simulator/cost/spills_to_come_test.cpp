@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -70,13 +71,14 @@ TEST(SpillsToCome, ComeInTheOrderOfTheirTimes) {
 TEST(SpillsToCome, AnEventBeginsWhenAllOfTheOneBeforeHaveCome) {
   SpillsToCome spills(2);
   const SpilledLine line{};
-  spills.set(1, {{4, &line}, {3, &line}});
+  const std::vector<SpillsToCome::Use> before{{4, &line}, {3, &line}}, next{{5, &line}};
+  spills.set(1, before);
   const auto ignore = [](int, const SpilledLine&) {};
   spills.until(3, ignore);
-  EXPECT_THROW(spills.set(1, {{5, &line}}), std::logic_error);
-  EXPECT_NO_THROW(spills.set(0, {{5, &line}}));
+  EXPECT_THROW(spills.set(1, next), std::logic_error);
+  EXPECT_NO_THROW(spills.set(0, next));
   spills.until(4, ignore);
-  EXPECT_NO_THROW(spills.set(1, {{5, &line}}));
+  EXPECT_NO_THROW(spills.set(1, next));
 }
 
 // Of two warps, each with its words in order; the slower one ends each key tile, and neither keeps its pace.
@@ -89,7 +91,7 @@ TEST(SpillTimes, AreEachWarpsOwnAndWithinTheirKeyTile) {
     lines[i].at = i < 2 ? 0.25F : 0.75F;
   }
   SpillTimes times(2);
-  const std::vector<SpillsToCome::Use> uses =
+  const std::span<const SpillsToCome::Use> uses =
       times.of_event(std::vector<const std::vector<SpilledLine>*>(tiles, &lines), now, tiles * each);
   ASSERT_EQ(uses.size(), tiles * lines.size());
   int first_slower = 0;
@@ -108,7 +110,7 @@ TEST(SpillTimes, AreEachWarpsOwnAndWithinTheirKeyTile) {
 
   // key tiles that differ, one without any
   const std::vector<SpilledLine> none, one(1);
-  const std::vector<SpillsToCome::Use> differ = times.of_event({&one, &none, &lines}, now, 3 * each);
+  const std::span<const SpillsToCome::Use> differ = times.of_event({&one, &none, &lines}, now, 3 * each);
   ASSERT_EQ(differ.size(), 5U);
   EXPECT_EQ(differ[0].line, &one[0]);
   EXPECT_EQ(differ[0].at, now);

@@ -32,8 +32,7 @@ inline double expected_largest_normal(int n) {
     std::array<double, 17> sums{};
     for (double x = step / 2; x < end; x += step) {
       const double above = std::erfc(x / std::sqrt(2.0)) / 2;
-      for (std::size_t i = 0; i < sums.size(); ++i)
-        sums[i] += step * (1 - std::pow(1 - above, i) - std::pow(above, i));
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += step * (1 - std::pow(1 - above, i) - std::pow(above, i));
     }
     return sums;
   }();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attest/plan/catalog.h"
@@ -160,6 +162,13 @@ SpillTrace trace_of(int cycles, const std::string& accesses) {
   return trace;
 }
 
+/// What a turn of a loop does in a branch stands where it goes on behind that.
+void add_branch(SpillTrace& turn, std::vector<SpillAccess> branch) {
+  branch.insert(branch.end(), turn.accesses.begin(), turn.accesses.end());
+  std::ranges::stable_sort(branch, {}, &SpillAccess::at);
+  turn.accesses = std::move(branch);
+}
+
 UnseenWavefronts unseen_of_fa2(const CompiledFa2& kernel, const KernelPlan& plan, const Case& c) {
   UnseenWavefronts unseen;
   const Counts counts = count_case(c, plan);
@@ -248,10 +257,24 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
       {"whole_rescale", &traces.whole_rescale},
       {"masked_rescale", &traces.masked_rescale},
       {"begin", &traces.begin},
+      {"enter", &traces.enter},
       {"end", &traces.end},
   };
-  for (const std::vector<std::string>& cells : all.lines())
-    if (is_of(cells, *row)) *by_name.at(cells.at(4)) = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
+  const bool plain = !copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0);
+  const std::map<std::string_view, bool> asked = {
+      {"_copy", plain}, {"_window", c.problem.window_left >= 0}, {"_alibi", c.problem.alibi}};
+  for (const std::vector<std::string>& cells : all.lines()) {
+    if (!is_of(cells, *row)) continue;
+    const std::string_view of = cells.at(4);
+    const SpillTrace trace = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
+    if (const auto whole = by_name.find(of); whole != by_name.end()) {
+      *whole->second = trace;
+      if (plain)
+        std::erase_if(whole->second->accesses, [](const SpillAccess& a) { return a.kind == SpillAccess::Kind::call; });
+    }
+    const auto branch = asked.find(of.substr(std::min(of.find('_'), of.size())));
+    if (branch != asked.end() && branch->second) add_branch(*by_name.at(of.substr(0, of.find('_'))), trace.accesses);
+  }
   return traces;
 }
 

@@ -46,14 +46,14 @@ std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view 
 std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,
                                           const DeviceSpec& device);
 
-/// In which order a compiled kernel stores and loads those words in a key tile, what it does besides where it rescales
-/// O in one, and what it stores before its key tiles and loads behind them.
+/// In which order a compiled kernel stores and loads those words in a key tile of that case, what it does besides where
+/// it rescales O in one, and what it stores before its key tiles and on the way from others to those without a mask,
+/// and loads behind them.
 struct SpillTraces {
-  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, end;
+  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, enter, end;
 };
 
-/// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80 whose frames may not fit L1. Empty
-/// where there is none.
+/// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80. Empty where there is none.
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 /// Of that kernel, and of its trace, where there is one, the words that a whole tile stores. None where the kernel is

@@ -7,6 +7,7 @@
 #include "copy_time.h"
 #include "grid.h"
 #include "in_step.h"
+#include "l1_lives.h"
 #include "l1_turn.h"
 #include "schedule.h"
 #include "spill_uses.h"
@@ -73,15 +74,23 @@ class OnSms {
   int ctas_;
 };
 
-/// Of packed heads as if they were one.
-PassingTile output_of(const Grid& grid, const StoredTile& of) {
+/// O and LSE, of packed heads as if they were one.
+std::vector<PassingTile> output_of(const Grid& grid, const StoredTile& of) {
   const std::int64_t row = std::int64_t{of.q_tile} * grid.plan.tile_m, of_partial = grid.partial_row_bytes();
-  if (grid.splits == 1)
-    return {grid.o.row(of.batch, of.head, row), grid.plan.tile_m, static_cast<int>(grid.o.row_bytes), grid.o.row_stride,
-            false};
+  const auto rows = static_cast<int>(grid.rows(of.batch, of.q_tile));
+  const auto lse = [&](std::int64_t base, std::int64_t first) {
+    return PassingTile{base + 4 * (first + row), 1, 4 * rows, 0, false};
+  };
+  if (grid.splits == 1) {
+    std::vector<PassingTile> tiles{
+        {grid.o.row(of.batch, of.head, row), rows, static_cast<int>(grid.o.row_bytes), grid.o.row_stride, false}};
+    if (grid.plan.stores_lse) tiles.push_back(lse(grid.lse_base, grid.lse_row(of.batch, of.head)));
+    return tiles;
+  }
   // rows of a head that follow each other
-  return {grid.partial_base + (grid.partial_row(of.batch, of.head, of.split) + row) * of_partial, grid.plan.tile_m,
-          static_cast<int>(of_partial), of_partial, false};
+  const std::int64_t first = grid.partial_row(of.batch, of.head, of.split);
+  return {{grid.partial_base + (first + row) * of_partial, rows, static_cast<int>(of_partial), of_partial, false},
+          lse(grid.partial_lse_base, first)};
 }
 
 }  // namespace
@@ -130,25 +139,39 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
           masked_last ? of_masked.after : of_whole.after,
           of_whole.of_access,
           of_masked.of_access,
-          masked_last ? parked_masked * (1 - of_masked.loads) : parked_whole * (1 - of_whole.loads),
           masked * parked_masked + (1 - masked) * parked_whole,
           of_whole.arguments,
           of_whole.copies};
 }
 
-double driven_out_by_output(const SimulationReport& r, int words, int ctas, const FramePlaces& places) {
-  constexpr int uses = 2;  // of a word at least, while none of them ends: what was driven out has been hit since
-  const Grid grid(r.c, r.plan);
-  std::vector<PassingTurns> of_sms;
-  for (const std::vector<StoredTile>& stored : r.walk.stored_beside) {
-    if (stored.empty()) continue;
-    PassingTurns& turns = of_sms.emplace_back();
-    for (std::size_t turn = 0; turn < turns.size(); ++turn)
-      turns[turn] = {output_of(grid, stored[turn % stored.size()])};
+double missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places) {
+  for (const std::vector<double>* of_access : {&missing.of_whole, &missing.of_masked})
+    if (std::ranges::any_of(*of_access, [](double part) { return part > 0; })) return 0;
+  const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
+  CtaWords words{traces.begin.accesses, traces.enter.accesses, traces.masked.accesses, traces.whole.accesses,
+                 traces.end.accesses};
+  if (traces.whole.accesses.empty() && traces.masked.accesses.empty()) {
+    const auto each = [](SpillAccess::Kind kind, int n) {
+      std::vector<SpillAccess> accesses;
+      for (int word = 0; word < n; ++word) accesses.push_back({.kind = kind, .word = word});
+      return accesses;
+    };
+    const auto parked = [&](int PlaceCounts::*of) {
+      return std::clamp(r.registers.loaded.*of - r.registers.stored.*of, 0, places.words);
+    };
+    const int masked = parked(&PlaceCounts::masked), whole = parked(&PlaceCounts::whole);
+    words = {each(SpillAccess::Kind::store, std::max(masked, whole)),
+             {},
+             each(SpillAccess::Kind::load, masked),
+             each(SpillAccess::Kind::load, whole),
+             {}};
   }
-  if (words == 0 || of_sms.empty()) return 0;
-  return r.walk.others_at_end * driven_out(words, ctas * r.plan.num_warps, of_sms, uses,
-                                           l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
+  if (words.masked.empty() && words.whole.empty() && words.finish.empty()) return 0;
+  const Grid grid(r.c, r.plan);
+  return (1 - missing.part) * missed_in_lives(
+                                  words, r.plan.num_warps, r.walk.sms,
+                                  [&](const StoredTile& tile) { return output_of(grid, tile); },
+                                  l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
 }
 
 SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, const std::optional<LocalFrame>& frame,

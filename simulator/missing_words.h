@@ -9,14 +9,12 @@
 namespace attest {
 
 /// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
-/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word. `parked`
-/// are words of a CTA that another one's O may drive out.
+/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word.
 struct MissingWords {
   double words = 0, waits = 0, waits_of_cta = 0;
   double part = 0;                          // of those that it loads
   double after = 0;                         // of those that it loads around its key tiles; 0: not known
   std::vector<double> of_whole, of_masked;  // as SpillMisses::of_access, of such a tile's trace
-  double parked = 0;                        // that L1 has until then
   double parked_loads = 0;                  // words of a CTA that the key tile loads
   double arguments = 0, copies = 0;         // of calls that copy, as l1_turn.h has them
 };
@@ -25,9 +23,9 @@ struct MissingWords {
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together,
                            const FramePlaces& places);
 
-/// How often each of a CTA's parked words is loaded anew because the O of its SM's others, each of which ends once in
-/// its life, has driven it out of L1.
-double driven_out_by_output(const SimulationReport& r, int words, int ctas, const FramePlaces& places);
+/// Lines that a CTA loads and L1 has let go of for what its SM's CTAs store as they start and finish, beside those that
+/// are gone for what its key tiles do; 0 where their own words do not fit L1. Of a report that has its walk.
+double missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places);
 
 /// What L2 sees of a kernel's words, of the order that its traces have where it has them. `spilling` is the report's
 /// plan with all that it spills.

@@ -220,8 +220,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const double missed_bytes =
       spilled_bytes(of_all_ctas_missing(&MissingWords::words), r.walk.key_tiles) +
       of_all_ctas_missing(&MissingWords::after) * line_bytes * by_all_warps(loaded_around) +
-      spilled_bytes(missing.parked * driven_out_by_output(r, static_cast<int>(std::ceil(missing.parked)), ctas, places),
-                    r.walk.ctas_with_rows);
+      line_bytes * missed_in_lives(r, missing, places) * static_cast<double>(r.walk.ctas_with_rows);
   // neighbours do not ask for these together
   const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes + r.walk.in_part_bytes;
   const double asked = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);

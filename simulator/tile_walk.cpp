@@ -12,6 +12,7 @@
 #include "in_step.h"
 #include "noise.h"
 #include "residents.h"
+#include "sm_log.h"
 #include "spill_times.h"
 #include "spills_to_come.h"
 #include "traffic.h"
@@ -32,6 +33,7 @@ class Walk {
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
         traffic_(grid_, schedule_, device, resolution_.sampling, options),
+        sms_(schedule_, resolution_.tasks),
         spills_(static_cast<std::size_t>(schedule_.slots())),
         spill_times_(static_cast<std::size_t>(traffic_.warps_of_slot())),
         residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster),
@@ -63,7 +65,6 @@ class Walk {
   void follow();
   double left_out(const Slot& slot, double now) const;
   void record(const TimelineEvent& event);
-  void store_beside(const Slot& slot, int others);
   void spill_until(double now);
 
   const Grid grid_;
@@ -77,8 +78,7 @@ class Walk {
   Noise noise_;
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
-  std::vector<std::vector<StoredTile>> stored_beside_;
-  double others_at_ends_ = 0, ended_ = 0;
+  SmLog sms_;
   std::vector<std::size_t> room_;  // of each SM's, events that may still be recorded
   SpillsToCome spills_;
   SpillTimes spill_times_;
@@ -173,14 +173,6 @@ double Walk::left_out(const Slot& slot, double now) const {
   return slot.cut == 0 ? 0 : slot.cut * (now - slot.since - options_.cycles_per_cta / 2) / tiles;
 }
 
-void Walk::store_beside(const Slot& slot, int others) {
-  constexpr std::size_t kept = 32;
-  others_at_ends_ += others, ++ended_;
-  std::vector<StoredTile>& stored = stored_beside_[static_cast<std::size_t>(slot.sm)];
-  if (others > 0 && stored.size() < kept)
-    stored.push_back({slot.at.batch, slot.at.head, slot.at.q_tile, slot.at.split});
-}
-
 void Walk::spill_until(double now) {
   spills_.until(
       now, [&](int index, const SpilledLine& line) { traffic_.spill(slots_[static_cast<std::size_t>(index)], line); });
@@ -199,8 +191,7 @@ void Walk::simulate() {
   follow();
   residents_.clear();
   sm_ends_.assign(static_cast<std::size_t>(sms), 0);
-  stored_beside_.assign(static_cast<std::size_t>(sms), {});
-  others_at_ends_ = ended_ = 0;
+  sms_ = SmLog(schedule_, resolution_.tasks);
   EventQueue events(slots_.size());
   // tiles are counted when a CTA begins them: on average half an event's are still to do
   const double in_flight = static_cast<double>(slots_.size() * static_cast<std::size_t>(plan_.cluster)) *
@@ -242,6 +233,7 @@ void Walk::simulate() {
     if (slot.fresh) {
       slot.fresh = false;
       slot.since = now;
+      sms_.start(index, slot, now);
       traffic_.begin(slot, now, sharing);
     } else if (slot.position < slot.walk.last) {
       kind = TimelineEvent::Kind::key_tile;
@@ -259,6 +251,7 @@ void Walk::simulate() {
         tiles_from_dram += of_tile > 0 ? 1 : 0;
       }
       key_tiles = tiles;
+      sms_.key_tiles(index, slot, slot.position - tiles, slot.position, now);
       if (together) traffic_.walks_together(tiles);
       tile = slot.walk.tile(slot.position - 1);
       const std::vector<double>& of_sharing =
@@ -288,7 +281,7 @@ void Walk::simulate() {
     } else {
       kind = TimelineEvent::Kind::finish;
       traffic_.finish(slot, sharing);
-      if (slot.rows > 0) store_beside(slot, sharing - 1);
+      sms_.finish(index, slot, now);
       slot.left_out += left_out(slot, now);
       if (began_together_.sm_read_bytes == 0) began_together_ = traffic_.count();
       const std::int64_t task = next_task(slot);
@@ -328,8 +321,7 @@ void Walk::simulate() {
 TileWalk Walk::result() const {
   TileWalk r = WalkTotals(grid_, schedule_, resolution_, device_, options_, traffic_, began_together_).all();
   r.timeline = timeline_;
-  r.stored_beside = stored_beside_;
-  r.others_at_end = ended_ == 0 ? 0 : others_at_ends_ / ended_;
+  r.sms = sms_.sms();
   if (grid_.ctas == 0) return r;
   const double sms_busy = std::accumulate(sm_ends_.begin(), sm_ends_.end(), 0.0);
   r.resident_ctas = sms_busy == 0 ? 0 : busy_ / sms_busy;

@@ -3,11 +3,11 @@
 
     spill_trace.py FILE.cubin... [--nvdisasm PATH] > simulator/measured/spill_traces.csv
 
-One line for each loop over key tiles of each kernel whose frame is larger than FRAME_WORDS, beyond which it may not fit
-L1, and of each that spills beside copies by a function, which may drive it out: cycles of a turn, and its accesses in
-order as cycle, kind and word of the frame, of loads also the cycle in which the first instruction waits for them; for
-what a loop does besides where it rescales O, in the cycle in which its turn goes on behind that; and for what a CTA with
-rows stores before its loops (`begin`) and loads behind them (`end`), without cycles. Kinds:
+One line for each loop over key tiles of each kernel that spills: cycles of a turn, and its accesses in order as cycle,
+kind and word of the frame, of loads also the cycle in which the first instruction waits for them; for what a loop does
+besides where it rescales O, masks a window's left end, adds ALiBi or copies without a call, in the cycle in which its turn goes on behind that;
+and for what a CTA with rows stores before its loops (`begin`), on the way into that over whole tiles from others
+(`enter`), and loads behind them (`end`), without cycles. Kinds:
 s stores, l loads, u loads for the last time before the word is stored again (LDL.LU), c calls of the function. Of what
 runs in every turn, as spill_places.py has it, and of calls all. Cycles are those of a warp alone by control words, as
 copy_paths.py has them, where every load hits L1 and calls take none.
@@ -23,7 +23,7 @@ from sass import read_arguments
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import copy_paths  # noqa: E402
 
-FRAME_WORDS = 60  # 256 threads of it are 60 KiB
+BRANCHES = ("rescale", "window", "alibi", "copy")
 COPY = re.compile(r"CALL.*copy_general")
 SLOT = re.compile(r"\[R1(?:\+0x([0-9a-f]+))?\]")
 LATENCIES = copy_paths.LATENCIES | dict.fromkeys(("LDL", "LDS", "LDSM", "SHFL"), copy_paths.LATENCIES["LD"])
@@ -93,12 +93,12 @@ def accesses_of(text):
     return [(kind, first + i) for i in range(spill_places.spilled(text, name[0]))]
 
 
-def rescale(kernel, head, latch):
-    """As trace(), of the blocks that rescale O."""
+def branch(kernel, head, latch, name):
+    """As trace(), of the blocks under that branch (spill_places.branch_of)."""
     turn = Turn(kernel, head, latch)
     accesses = []
     for block in range(head, latch + 1):
-        if block in turn.begins or spill_places.branch_of(kernel, block, (head, latch)) != "rescale":
+        if block in turn.begins or spill_places.branch_of(kernel, block, (head, latch)) != name:
             continue
         at = turn.goes_on(block)
         accesses += [(at, kind, word, None if kind == "s" else at) for text in kernel.texts([block])
@@ -120,7 +120,12 @@ def outside(kernel, loops):
         chosen = stores if before else [x for x in accesses if x not in stores]
         sure = spill_places.of_every_path(chosen, lambda blocks: spill_places.runs_outside(kernel, blocks, loops))
         (begin if before else end).extend((0, kind, word, None if before else 0) for _, text in sure for kind, word in accesses_of(text))
-    return {"begin": (0, begin), "end": (0, end)}
+    turn, enter = kernel.loop_around(loops), []
+    for block in range(turn[0], turn[1] + 1) if turn else ():
+        if not any(head <= block <= latch for head, latch in loops) and spill_places.runs_to_enter(kernel, {block}, turn, loops[-1]):
+            enter += [(0, kind, word, None) for text in kernel.texts([block]) if not text.startswith("@")
+                      for kind, word in accesses_of(text) if kind == "s"]
+    return {"begin": (0, begin), "enter": (0, enter), "end": (0, end)}
 
 
 def shown(at, kind, word, until):
@@ -130,18 +135,20 @@ def shown(at, kind, word, until):
 def main():
     args = read_arguments(__doc__)
     print("arch,tile,kind,plan,loop,cycles,accesses")
+    written = set()
     for arch, name, kernel, loops in spill_places.kernels_by_loops(args):
         traces = {what: trace(kernel, *loop) for what, loop in loops.items()}
-        accessed = [access for _, accesses in traces.values() for access in accesses]
-        kinds = {kind for _, kind, *_ in accessed}
-        if max((word for *_, word, _ in accessed), default=0) < FRAME_WORDS and not {"c", "l"} <= kinds:
+        traces |= {f"{what}_{of}": branch(kernel, *loop, of) for what, loop in loops.items() for of in BRANCHES}
+        traces |= outside(kernel, list(loops.values())) if loops else {}
+        if all(kind == "c" for _, accesses in traces.values() for _, kind, *_ in accesses):
             continue
         tile, of_kind = (re.search(rf"Sm80{what}E(\d)", name) for what in ("Tile", "Kind"))
         place = (tile[1], of_kind[1]) if tile and of_kind else (2, 0)  # ablations are of the tile of 128 columns
-        traces |= {f"{what}_rescale": rescale(kernel, *loop) for what, loop in loops.items()}
-        traces |= outside(kernel, list(loops.values())) if loops else {}
         for what, (cycles, accesses) in traces.items():
-            print(arch, *place, plan_of(name), what, cycles, " ".join(shown(*x) for x in accesses), sep=",")
+            key = (arch, *place, plan_of(name), what)
+            if key not in written and (accesses or what in loops):  # bf16 and fp16 are alike
+                print(*key, cycles, " ".join(shown(*x) for x in accesses), sep=",")
+            written.add(key)
 
 
 if __name__ == "__main__":

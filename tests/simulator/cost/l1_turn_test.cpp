@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -90,14 +90,17 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
 // or not; beside pages of 16-byte granules none misses.
 TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0.168, -0.001, 0.137};  // beyond the counter; not known why
+  const std::vector<double> reached = {0, 0, 0.168, 0, 0.137};  // beyond the counter; not known why
   std::size_t launches = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;
     const Case c = case_from_json_text(row.at("case"));
     const KernelPlan plan = plan_named("attest", c, h200);
     const SpillTrace trace = compiled_traces(plan, "attest", c, h200).whole;
-    if (trace.accesses.empty() || c.problem.softcap > 0 || c.problem.alibi) continue;
+    const bool loads = std::ranges::any_of(trace.accesses, [](const SpillAccess& a) {
+      return a.kind == SpillAccess::Kind::load || a.kind == SpillAccess::Kind::last_load;
+    });
+    if (!loads || c.problem.softcap > 0 || c.problem.alibi) continue;
     const double missed = 1 - std::stod(row.at("local_hits")) / std::stod(row.at("local_loads"));
     const SimulationReport r = simulate(c, plan, h200, "attest");
     const FramePlaces places = places_of(h200, compiled_frame(plan, "attest", c, h200).value().words);
@@ -152,37 +155,6 @@ TEST(L1Turn, CtasApartWalkDifferentHeads) {
   };
   EXPECT_NEAR(words(133, 16), words(120, 16), 0.1 * words(120, 16));
   EXPECT_LT(words(133, 1), 1.7 * words(120, 16));  // of one head its ends
-}
-
-// Of words that a CTA parks, those that the O of its SM's other CTA has driven out: what SMs read beyond the copies. It
-// hangs on O's stride, which is that of the heads, and not on how long a CTA walks.
-TEST(L1Turn, OutputDrivesOutParkedWordsAsCounted) {
-  const DeviceSpec h200 = load_device("h200");
-  std::map<std::int64_t, std::pair<double, double>> words;  // of a warp in a CTA's life, by heads: counted, predicted
-  int calls = 0;
-  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L1 "/output_words.csv")) {
-    const Case c = case_from_json_text(row.at("case"));
-    const KernelPlan plan = plan_named("attest", c, h200);
-    const Counts counts = count_case(c, plan);
-    const double copied =
-        32.0 * static_cast<double>(counts.global_sectors[0] + counts.global_sectors[1] + counts.global_sectors[2]);
-    const SimulationReport r = simulate(c, plan, h200, "attest");
-    const double counted = std::stod(row.at("l1tex__m_xbar2l1tex_read_bytes.sum"));
-    const double of_word = 128.0 * plan.num_warps * static_cast<double>(r.walk.ctas);
-    std::printf("%s: %.2f words, predicted %.2f; %.4f of all bytes\n", command_line(c).c_str(),
-                (counted - copied) / of_word, (r.sm_read_bytes - copied) / of_word, r.sm_read_bytes / counted);
-    EXPECT_NEAR(r.sm_read_bytes / counted, 0.998, 0.006) << command_line(c);
-    words[c.problem.nheads].first += (counted - copied) / of_word;
-    words[c.problem.nheads].second += (r.sm_read_bytes - copied) / of_word;
-    ++calls;
-  }
-  EXPECT_EQ(calls, 28);
-  const std::map<std::int64_t, double> reached = {{8, 1.25}, {16, 1.02}, {32, 0.87}, {64, 0.7}};
-  ASSERT_EQ(words.size(), reached.size());
-  for (const auto& [heads, of] : words) {
-    std::printf("%ld heads: %.3f of the words\n", static_cast<long>(heads), of.second / of.first);
-    EXPECT_NEAR(of.second / of.first, reached.at(heads), 0.025) << heads;
-  }
 }
 
 }  // namespace

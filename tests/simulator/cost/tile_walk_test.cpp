@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <set>
+#include <vector>
 
 #include "tile_walks.h"
 
@@ -223,26 +226,59 @@ TEST(TileWalk, AnSmsCtasAreThoseOfTheTimeInWhichItHasAny) {
   EXPECT_NEAR(resident(396), (2 * 10000 + 7000) / 17000.0, 0.03);
 }
 
-// Of an SM's CTAs, two at a time, each but the last ends beside another, and stores its tile there.
-TEST(TileWalk, AllButAnSmsLastCtaEndBesideAnother) {
+// Of an SM's six CTAs of five key tiles, one or two at a time: each starts and finishes in its slot, and of its key
+// tiles two are kept behind each start or finish.
+TEST(TileWalk, SmsAreFollowedFromStartToFinish) {
+  using Kind = SmEvent::Kind;
   DeviceSpec device = load_device("h200");
   device.num_sms = 1;
   for (const int ctas_per_sm : {1, 2}) {
     Case c = case_of(1, 6, 6, 128, 64);
+    c.problem.seqlen_k = 5 * 128;
     const TileWalk w = walk_tiles(c, plan_for(c), device, ctas_per_sm, times());
-    EXPECT_NEAR(w.others_at_end, ctas_per_sm == 1 ? 0 : 5.0 / 6, 1e-12);
-    ASSERT_EQ(w.stored_beside.size(), 1U);
+    ASSERT_EQ(w.sms.size(), 1U);
     std::vector<std::int64_t> heads;
-    for (const StoredTile& tile : w.stored_beside[0]) {
-      EXPECT_EQ(tile.batch + tile.q_tile + tile.split, 0);
-      heads.push_back(tile.head);
+    std::vector<Kind> last(static_cast<std::size_t>(ctas_per_sm), Kind::finish);
+    int tiles = 0;  // alike, since any start or finish
+    double now = 0;
+    for (const SmEvent& e : w.sms[0].events) {
+      EXPECT_GE(e.at, now);
+      now = e.at;
+      Kind& before = last.at(static_cast<std::size_t>(e.slot));
+      EXPECT_EQ(e.kind == Kind::start, before == Kind::finish);
+      EXPECT_NE(e.kind, Kind::masked);
+      before = e.kind;
+      tiles = e.kind == Kind::whole ? tiles + 1 : 0;
+      EXPECT_LE(tiles, 2 * ctas_per_sm);
+      if (e.kind == Kind::finish) heads.push_back(e.tile.head);
     }
     std::ranges::sort(heads);
-    EXPECT_EQ(heads.size(), ctas_per_sm == 1 ? 0U : 5U);
-    EXPECT_EQ(std::ranges::unique(heads).size(), 0U);
+    EXPECT_EQ(heads, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
     c.problem.seqlen_q = 0;
-    EXPECT_TRUE(walk_tiles(c, plan_for(c), device, ctas_per_sm, times()).others_at_end == 0);
+    for (const SmEvents& sm : walk_tiles(c, plan_for(c), device, ctas_per_sm, times()).sms)
+      EXPECT_TRUE(sm.events.empty());
   }
+}
+
+// Of all SMs twelve, until 24 CTAs of each have finished, and of their key tiles those with a mask are told.
+TEST(TileWalk, TwelveSmsAreFollowed) {
+  Case c = case_of(4, 64, 64, 512, 512);
+  c.problem.causal = Causal::bottom_right;
+  const TileWalk w = walk_tiles(c, plan_for(c), load_device("h200"), 2, times());
+  ASSERT_EQ(w.sms.size(), 12U);
+  std::set<int> numbers;
+  std::int64_t finishes = 0, masked = 0, whole = 0;
+  for (const SmEvents& sm : w.sms) {
+    numbers.insert(sm.sm);
+    finishes += std::ranges::count(sm.events, SmEvent::Kind::finish, &SmEvent::kind);
+    masked += std::ranges::count(sm.events, SmEvent::Kind::masked, &SmEvent::kind);
+    whole += std::ranges::count(sm.events, SmEvent::Kind::whole, &SmEvent::kind);
+  }
+  EXPECT_EQ(numbers.size(), 12U);
+  EXPECT_LE(finishes, 12 * 24);
+  EXPECT_GE(finishes, 12 * 4);  // 1024 CTAs on 132 SMs are 7 or 8 of each
+  EXPECT_GT(masked, 0);
+  EXPECT_GT(whole, 0);
 }
 
 TEST(TileWalk, NothingIsBusyWhereNothingTakesTime) {

@@ -110,6 +110,23 @@ struct StoredTile {
   int q_tile = 0, split = 0;
 };
 
+/// What a CTA of an SM does there, from `at` cycles on: it starts, walks a key tile, or finishes and stores its tile.
+struct SmEvent {
+  enum class Kind : std::uint8_t { start, masked, whole, finish };
+  Kind kind;
+  int slot = 0;  // of the SM
+  double at = 0;
+  StoredTile tile;
+};
+/// Of an SM, by its number on the device, one after the other: until so many CTAs have finished. Of a CTA's key tiles
+/// of a kind the first two behind any start or finish there: what comes next finds what the second has left. Without
+/// CTAs that have no rows; of a cluster the first one.
+struct SmEvents {
+  static constexpr std::size_t finishes = 24;
+  int sm = 0;
+  std::vector<SmEvent> events;
+};
+
 struct TileWalk {
   double dram_read_bytes = 0;
   double dram_write_bytes = 0;      // written back while the kernel runs
@@ -130,9 +147,7 @@ struct TileWalk {
   double busy_fraction = 0;         // CTA slots in use, over that time
   double resident_ctas = 0;         // of an SM, on average while it has any
   std::int64_t ctas = 0, ctas_with_rows = 0, key_tiles = 0;
-  double others_at_end = 0;  // of its SM, when a CTA ends: on average
-  // what they see stored, by SM, one tile after the other; of each SM the first ones, of a cluster the first CTA's
-  std::vector<std::vector<StoredTile>> stored_beside;
+  std::vector<SmEvents> sms;            // twelve, spread evenly over those that have work
   std::vector<TimelineEvent> timeline;  // `begin` ascends; SM 0 is among the followed, as far as it was simulated
   // how it was simulated
   int sampling = 1;  // one set in so many

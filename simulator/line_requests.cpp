@@ -29,6 +29,34 @@ double merging_bytes(std::int64_t begin, std::int64_t end, std::int64_t panel, s
   return merging;
 }
 
+constexpr std::int64_t chunk = 16, lanes_of_wavefront = 8;
+
+/// As asked_part(), of cp.async of 16 bytes: a wavefront's lanes that begin within a sector ask for a sector each. Of
+/// those that go on in the next line L2 is asked for each sector once, where they are even in number.
+double asked_of_chunks(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
+  const std::int64_t together = std::min<std::int64_t>(plan.copy_lanes(x), lanes_of_wavefront) * chunk;
+  constexpr std::int64_t period = line / chunk;
+  std::int64_t brought = 0, asked = 0;  // sectors
+  for (std::int64_t head = 0; head < std::min(heads, period); ++head)
+    for (std::int64_t row = 0; row < period; ++row) {
+      const std::int64_t begin = rows.row(0, head, row), end = begin + rows.row_bytes;
+      for (std::int64_t from = begin; from < end; from += together) {
+        const std::int64_t to = std::min(end, from + together), next_line = (from / line + 1) * line;
+        if (from % sector == 0) {
+          brought += (to - from + sector - 1) / sector, asked += (to - from + sector - 1) / sector;
+          continue;
+        }
+        if (to - from == chunk && from > begin && from % line == chunk) {
+          ++brought;  // it shares the line's first sector with the lane before, which goes on there
+          continue;
+        }
+        const std::int64_t lanes = (to - from) / chunk, behind = std::max<std::int64_t>(0, to - next_line) / chunk;
+        brought += lanes, asked += behind % 2 == 0 ? lanes - behind / 2 : lanes;
+      }
+    }
+  return static_cast<double>(asked) / static_cast<double>(brought);
+}
+
 }  // namespace
 
 bool boxes_are_lines(const KernelPlan& plan, Operand x) {
@@ -36,6 +64,7 @@ bool boxes_are_lines(const KernelPlan& plan, Operand x) {
 }
 
 double asked_part(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
+  if (plan.copy_kind == CopyKind::cp_async && plan.copy_bytes(x) == chunk) return asked_of_chunks(plan, x, rows, heads);
   if (!boxes_are_lines(plan, x)) return 1;
   std::int64_t brought = 0, twice = 0;
   for (std::int64_t head = 0; head < std::min<std::int64_t>(heads, 64); ++head)

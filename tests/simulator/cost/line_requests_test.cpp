@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -76,6 +78,31 @@ TEST(LineRequests, L2IsAskedOnceForASectorThatBoxesNameTwice) {
   }
   EXPECT_EQ(asked(0), 1);
   EXPECT_EQ(asked(1), 15.0 / 16);
+}
+
+// Rows of 1 to 16 chunks of 16 bytes, copied by 4, 8 or 16 lanes each, at each place in their line.
+TEST(LineRequests, L2IsAskedOnceForSectorsBehindALinesEnd) {
+  int rows = 0, fewer = 0, others = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/row_sectors.csv")) {
+    const int lanes = std::stoi(row.at("lanes"));
+    KernelPlan plan = plan_named("fa2", of(128), load_device("h200"));
+    plan.copy_columns = lanes == 16 ? 0 : 8 * lanes;
+    ASSERT_EQ(plan.copy_lanes(Operand::k), lanes);
+    TensorAddress k;
+    k.base = std::stoi(row.at("before")), k.row_bytes = 16 * std::stoi(row.at("chunks"));
+    k.row_stride = std::stoi(row.at("row_bytes"));
+    const double counted = 32 * std::stod(row.at("lts__t_sectors_srcunit_tex_op_read.sum")) /
+                           std::stod(row.at("l1tex__m_xbar2l1tex_read_bytes.sum"));
+    const double asked = asked_part(plan, Operand::k, k, 1);
+    ++rows, fewer += asked < 0.99 ? 1 : 0;
+    const std::int64_t last = k.row_bytes / 16 % std::min(lanes, 8);  // lanes of the last part
+    const bool by_chance = last == 2 || last == 6;                    // some of them merge
+    others += std::abs(asked - counted) > 0.01 ? 1 : 0;
+    EXPECT_NEAR(asked, counted, by_chance ? 0.07 : 0.02) << lanes << " " << k.row_bytes << " " << k.base;
+  }
+  EXPECT_EQ(rows, 384);
+  EXPECT_GT(fewer, 30);
+  EXPECT_LE(others, 8);
 }
 
 // K's rows are lines, V's a quarter of one: four bytes in five merge as they may, one half as often.

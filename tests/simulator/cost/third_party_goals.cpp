@@ -93,7 +93,7 @@ constexpr Beyond beyond[] = {
     {fa2_heads, "fa2", "ideal wavefronts", 1.2, 2.4, "likewise, and 24, 88, 104, 120"},
     {fa2_heads, "fa2", "SM read", 0.04, 0.24, "1536 keys, causal: CTAs that store some of their words alone"},
     {fa2_heads, "fa2", "SM write", 1.0, 12.4, of_72},
-    {fa2_heads, "fa2", "L2 read", 8.7, 42.6, "headdims below 64: more of their requests merge than the model has"},
+    {fa2_heads, "fa2", "L2 read", 6.0, 42.7, "headdims below 64: more of their requests merge than the model has"},
     {fa2_heads, "fa2", "DRAM read", 1.2, 6.3,
      "three batches of 24 heads at 88, causal, rows before heads: not known why"},
     {waves, "cudnn", "L2 read", 9.7, 32, "which CTAs arrive first is chance, and so which ask for a head together"},

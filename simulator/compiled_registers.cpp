@@ -18,6 +18,7 @@
 #include "copy_time.h"
 #include "csv.h"
 #include "embedded.h"
+#include "in_branch.h"
 #include "kernel_code.h"
 
 namespace attest {
@@ -162,13 +163,6 @@ SpillTrace trace_of(int cycles, const std::string& accesses) {
   return trace;
 }
 
-/// What a turn of a loop does in a branch stands where it goes on behind that.
-void add_branch(SpillTrace& turn, std::vector<SpillAccess> branch) {
-  branch.insert(branch.end(), turn.accesses.begin(), turn.accesses.end());
-  std::ranges::stable_sort(branch, {}, &SpillAccess::at);
-  turn.accesses = std::move(branch);
-}
-
 UnseenWavefronts unseen_of_fa2(const CompiledFa2& kernel, const KernelPlan& plan, const Case& c) {
   UnseenWavefronts unseen;
   const Counts counts = count_case(c, plan);
@@ -257,23 +251,34 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
       {"whole_rescale", &traces.whole_rescale},
       {"masked_rescale", &traces.masked_rescale},
       {"begin", &traces.begin},
+      {"run", &traces.run},
       {"enter", &traces.enter},
       {"end", &traces.end},
   };
-  const bool plain = !copies_a_granule_at_a_time(plan, Operand::k, c.layout.page_size > 0);
+  const auto plain = [&](Operand x) { return !copies_a_granule_at_a_time(plan, x, c.layout.page_size > 0); };
+  const bool plain_k = plain(Operand::k), plain_v = plain(Operand::v);
   const std::map<std::string_view, bool> asked = {
-      {"_copy", plain}, {"_window", c.problem.window_left >= 0}, {"_alibi", c.problem.alibi}};
+      {"_copy", plain_k && plain_v}, {"_window", c.problem.window_left >= 0}, {"_alibi", c.problem.alibi}};
+  std::vector<std::pair<std::string, SpillTrace>> of_branches;
   for (const std::vector<std::string>& cells : all.lines()) {
     if (!is_of(cells, *row)) continue;
-    const std::string_view of = cells.at(4);
     const SpillTrace trace = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
-    if (const auto whole = by_name.find(of); whole != by_name.end()) {
+    if (const auto whole = by_name.find(cells.at(4)); whole != by_name.end()) {
       *whole->second = trace;
-      if (plain)
-        std::erase_if(whole->second->accesses, [](const SpillAccess& a) { return a.kind == SpillAccess::Kind::call; });
+      bool of_k = true;  // the first call of a key tile copies K, the second V
+      std::erase_if(whole->second->accesses, [&](const SpillAccess& a) {
+        return a.kind == SpillAccess::Kind::call && (std::exchange(of_k, !of_k) ? plain_k : plain_v);
+      });
+    } else {
+      of_branches.emplace_back(cells.at(4), trace);
     }
-    const auto branch = asked.find(of.substr(std::min(of.find('_'), of.size())));
-    if (branch != asked.end() && branch->second) add_branch(*by_name.at(of.substr(0, of.find('_'))), trace.accesses);
+  }
+  for (const auto& [of, branch] : of_branches) {
+    const std::size_t loop = of.find('_');
+    if (asked.at(of.substr(loop))) {
+      SpillTrace& turn = *by_name.at(of.substr(0, loop));
+      turn.accesses = in_branch(branch.accesses, turn.accesses, &SpillAccess::at);
+    }
   }
   return traces;
 }

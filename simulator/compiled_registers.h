@@ -47,10 +47,10 @@ std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_vi
                                           const DeviceSpec& device);
 
 /// In which order a compiled kernel stores and loads those words in a key tile of that case, what it does besides where
-/// it rescales O in one, and what it stores before its key tiles and on the way from others to those without a mask,
-/// and loads behind them.
+/// it rescales O in one; what it stores before its key tiles, on the way into each run of masked or whole ones and into
+/// one of whole ones besides, and loads behind them.
 struct SpillTraces {
-  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, enter, end;
+  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, run, enter, end;
 };
 
 /// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80. Empty where there is none.

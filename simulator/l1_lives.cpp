@@ -16,12 +16,12 @@ class Sm {
   Sm(const CtaWords& words, int warps, const SmEvents& of,
      const std::function<std::vector<PassingTile>(const StoredTile&)>& output, int lines, const FramePlaces& places,
      std::int64_t buffer)
-      : words_(words),
-        warps_(warps),
+      : warps_(warps),
         slots_(1 + std::ranges::max(of.events, {}, &SmEvent::slot).slot),
-        frames_(places, of.sm, places.words, slots_ * warps),
+        frames_(places, of.sm, used_words(words), slots_ * warps),
         cache_(lines, rows(of, output, buffer)),
-        last_(static_cast<std::size_t>(slots_), SmEvent::Kind::start) {
+        last_(static_cast<std::size_t>(slots_), SmEvent::Kind::start),
+        missed_of_(static_cast<std::size_t>(slots_)) {
     auto stored = outputs_.begin();
     for (const SmEvent& e : of.events) {
       cache_.go_on(e.at);
@@ -31,16 +31,17 @@ class Sm {
           use(e, words.start);
           break;
         case SmEvent::Kind::masked:
+          if (before != e.kind) use(e, words.run);
           use(e, words.masked);
           break;
         case SmEvent::Kind::whole:
-          if (before != SmEvent::Kind::whole) use(e, words.enter);
+          if (before != e.kind) use(e, words.run), use(e, words.enter);
           use(e, words.whole);
           break;
         case SmEvent::Kind::finish:
           use(e, words.finish);
           for (const int line : *stored++) cache_.store(line);
-          ++finishes_;
+          missed_ += std::exchange(missed_of_[static_cast<std::size_t>(e.slot)], 0), ++finishes_;
       }
     }
   }
@@ -55,7 +56,8 @@ class Sm {
         if (a.kind == SpillAccess::Kind::store)
           cache_.store(line);
         else if (a.kind != SpillAccess::Kind::call)
-          missed_ += cache_.load(line, a.kind == SpillAccess::Kind::last_load) ? 0 : 1;
+          missed_of_[static_cast<std::size_t>(e.slot)] +=
+              cache_.load(line, a.kind == SpillAccess::Kind::last_load) ? 0 : 1;
       }
   }
   /// Of frames, and of what is stored, which is noted event by event.
@@ -74,16 +76,23 @@ class Sm {
     return addressed.rows();
   }
 
-  const CtaWords& words_;
   int warps_, slots_;
   Frames frames_;
   std::vector<std::vector<int>> outputs_;  // lines, in order
   L1Cache cache_;
-  std::vector<SmEvent::Kind> last_;  // by slot
+  std::vector<SmEvent::Kind> last_;      // by slot
+  std::vector<std::int64_t> missed_of_;  // by a slot's CTA so far
   std::int64_t missed_ = 0, finishes_ = 0;
 };
 
 }  // namespace
+
+int used_words(const CtaWords& cta) {
+  int words = 0;
+  for (const std::vector<SpillAccess>* of : {&cta.start, &cta.run, &cta.enter, &cta.masked, &cta.whole, &cta.finish})
+    for (const SpillAccess& a : *of) words = std::max(words, a.word + 1);
+  return words;
+}
 
 double missed_in_lives(const CtaWords& words, int warps, std::span<const SmEvents> sms,
                        const std::function<std::vector<PassingTile>(const StoredTile&)>& output, int lines,
@@ -91,7 +100,8 @@ double missed_in_lives(const CtaWords& words, int warps, std::span<const SmEvent
   std::int64_t missed = 0, finishes = 0;
   for (const SmEvents& of : sms)
     for (int placement = 0; placement < placements && !of.events.empty(); ++placement) {
-      const std::int64_t buffer = buffer_at_random(static_cast<std::uint64_t>(of.sm * placements + placement));
+      const std::int64_t buffer =
+          buffer_at_random(static_cast<std::uint64_t>(of.sm) * placements + static_cast<std::uint64_t>(placement));
       const Sm sm(words, warps, of, output, lines, places, buffer);
       missed += sm.missed(), finishes += sm.finishes();
     }

@@ -13,11 +13,14 @@
 
 namespace attest {
 
-/// What a CTA's warps store and load, each in order: at its start, on the way from other key tiles to those without a
-/// mask, in a key tile with one and without, and behind all of them.
+/// What a CTA's warps store and load, each in order: at its start, on the way into each run of key tiles with a mask or
+/// without and into one without besides, in a key tile with a mask and without, and behind all of them.
 struct CtaWords {
-  std::vector<SpillAccess> start, enter, masked, whole, finish;
+  std::vector<SpillAccess> start, run, enter, masked, whole, finish;
 };
+
+/// Words of a warp's frame, as far as any of it is used.
+int used_words(const CtaWords& cta);
 
 /// Lines that a CTA of so many warps loads and L1 no longer has, on average, as SMs go through their events. `output`:
 /// what a CTA stores of its tile. Frames lie anywhere to it.

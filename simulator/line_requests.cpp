@@ -31,8 +31,9 @@ double merging_bytes(std::int64_t begin, std::int64_t end, std::int64_t panel, s
 
 constexpr std::int64_t chunk = 16, lanes_of_wavefront = 8;
 
-/// As asked_part(), of cp.async of 16 bytes: a wavefront's lanes that begin within a sector ask for a sector each. Of
-/// those that go on in the next line L2 is asked for each sector once, where they are even in number.
+/// As asked_part(), of cp.async of 16 bytes, of which rows have one or more: a wavefront's lanes that begin within a
+/// sector ask for a sector each. Of those that go on in the next line L2 is asked for each sector once, where they are
+/// even in number.
 double asked_of_chunks(const KernelPlan& plan, Operand x, const TensorAddress& rows, std::int64_t heads) {
   const std::int64_t together = std::min<std::int64_t>(plan.copy_lanes(x), lanes_of_wavefront) * chunk;
   constexpr std::int64_t period = line / chunk;

@@ -145,12 +145,10 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
 }
 
 double missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places) {
-  for (const std::vector<double>* of_access : {&missing.of_whole, &missing.of_masked})
-    if (std::ranges::any_of(*of_access, [](double part) { return part > 0; })) return 0;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
-  CtaWords words{traces.begin.accesses, traces.enter.accesses, traces.masked.accesses, traces.whole.accesses,
-                 traces.end.accesses};
-  if (traces.whole.accesses.empty() && traces.masked.accesses.empty()) {
+  CtaWords words{traces.begin.accesses,  traces.run.accesses,   traces.enter.accesses,
+                 traces.masked.accesses, traces.whole.accesses, traces.end.accesses};
+  if (words.start.empty() && words.masked.empty() && words.whole.empty()) {
     const auto each = [](SpillAccess::Kind kind, int n) {
       std::vector<SpillAccess> accesses;
       for (int word = 0; word < n; ++word) accesses.push_back({.kind = kind, .word = word});
@@ -160,18 +158,16 @@ double missed_in_lives(const SimulationReport& r, const MissingWords& missing, c
       return std::clamp(r.registers.loaded.*of - r.registers.stored.*of, 0, places.words);
     };
     const int masked = parked(&PlaceCounts::masked), whole = parked(&PlaceCounts::whole);
-    words = {each(SpillAccess::Kind::store, std::max(masked, whole)),
-             {},
-             each(SpillAccess::Kind::load, masked),
-             each(SpillAccess::Kind::load, whole),
-             {}};
+    words.start = each(SpillAccess::Kind::store, std::max(masked, whole));
+    words.masked = each(SpillAccess::Kind::load, masked), words.whole = each(SpillAccess::Kind::load, whole);
   }
+  const int lines = l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device);
+  if (used_words(words) * r.plan.num_warps * r.ctas_per_sm > lines) return 0;
   if (words.masked.empty() && words.whole.empty() && words.finish.empty()) return 0;
   const Grid grid(r.c, r.plan);
   return (1 - missing.part) * missed_in_lives(
                                   words, r.plan.num_warps, r.walk.sms,
-                                  [&](const StoredTile& tile) { return output_of(grid, tile); },
-                                  l1_lines(r.plan.smem_bytes(), r.ctas_per_sm, r.device), places);
+                                  [&](const StoredTile& tile) { return output_of(grid, tile); }, lines, places);
 }
 
 SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, const std::optional<LocalFrame>& frame,

@@ -25,7 +25,8 @@ class Noise {
   std::uint64_t state_;
 };
 
-/// Of n normal variates, 16 at most as warps of a plan, by how many deviations the largest exceeds their mean.
+/// Of n normal variates, by how many deviations the largest exceeds their mean. std::out_of_range beyond 16, which is
+/// as many warps as a plan may have.
 inline double expected_largest_normal(int n) {
   static const auto of = [] {  // asked for thousands of times
     constexpr double step = 1.0 / 64, end = 8;

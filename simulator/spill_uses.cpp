@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "in_branch.h"
+
 namespace attest {
 
 using Kind = SpillUse::Kind;
@@ -22,13 +24,6 @@ std::vector<SpillUse> uses_of(const SpillTrace& trace, Missed&& missed) {
   return uses;
 }
 
-/// Of a turn of the loop that goes through a branch, whose uses stand where the turn goes on behind it.
-std::vector<SpillUse> through(std::vector<SpillUse> branch, const std::vector<SpillUse>& turn) {
-  branch.insert(branch.end(), turn.begin(), turn.end());
-  std::ranges::stable_sort(branch, {}, &SpillUse::at);
-  return branch;
-}
-
 }  // namespace
 
 SpillUses traced_spill_uses(const SpillTraces& traces, const TracedMisses& missed) {
@@ -41,8 +36,8 @@ SpillUses traced_spill_uses(const SpillTraces& traces, const TracedMisses& misse
   SpillUses uses;
   uses.whole = each(traces.whole, missed.whole);
   uses.masked = each(traces.masked, missed.masked);
-  uses.first_whole = through(all(traces.whole_rescale, missed.rescale), uses.whole);
-  uses.first_masked = through(all(traces.masked_rescale, missed.rescale), uses.masked);
+  uses.first_whole = in_branch(all(traces.whole_rescale, missed.rescale), uses.whole, &SpillUse::at);
+  uses.first_masked = in_branch(all(traces.masked_rescale, missed.rescale), uses.masked, &SpillUse::at);
   uses.begin = all(traces.begin, 1);
   uses.end = all(traces.end, missed.end);
   return uses;

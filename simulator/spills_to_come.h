@@ -19,18 +19,20 @@ class SpillsToCome {
   struct Use {
     double at;
     const SpilledLine* line;
+    std::size_t number = 0;  // in its event
   };
 
   explicit SpillsToCome(std::size_t slots) : next_(slots), of_slots_(slots) {}
 
-  /// In any order; of equal times those come first whose lines do. Throws std::logic_error where some of that slot's
+  /// In any order; of equal times they come as they are given. Throws std::logic_error where some of that slot's
   /// before have not come.
   void set(int slot, std::span<const Use> event) {
     auto& [uses, done] = of_slots_[static_cast<std::size_t>(slot)];
     if (done < uses.size()) throw std::logic_error("an event's uses of local memory follow its end");
     if (event.empty()) return;
     uses.assign(event.begin(), event.end()), done = 0;
-    std::ranges::sort(uses, {}, [](const Use& use) { return std::pair(use.at, use.line); });
+    for (std::size_t i = 0; i < uses.size(); ++i) uses[i].number = i;
+    std::ranges::sort(uses, {}, [](const Use& use) { return std::pair(use.at, use.number); });
     next_.set(slot, uses.front().at);
   }
   /// Calls spill(slot, line) of those that are due by `now`, in the order of their times, and of equal

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kThreads = 128, kRows = 64, kTurns = 8;
 constexpr int kCopies = 8;  // a thread and turn, of rows of 256 bytes
-constexpr std::size_t kBytes = std::size_t{8} << 30;
+constexpr std::size_t kBytes = std::size_t{64} << 20;
 
 struct Copies {
   int lanes, chunks, row_bytes, before, ctas;

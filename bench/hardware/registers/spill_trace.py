@@ -5,9 +5,9 @@
 
 One line for each loop over key tiles of each kernel that spills: cycles of a turn, and its accesses in order as cycle,
 kind and word of the frame, of loads also the cycle in which the first instruction waits for them; for what a loop does
-besides where it rescales O, masks a window's left end, adds ALiBi or copies without a call, in the cycle in which its turn goes on behind that;
-and for what a CTA with rows stores before its loops (`begin`), on the way into that over whole tiles from others
-(`enter`), and loads behind them (`end`), without cycles. Kinds:
+besides where it rescales O, masks a window's left end, adds ALiBi or copies without a call, in the cycle in which its
+turn goes on behind that; and for what a CTA with rows stores before its loops (`begin`), on the way into any of them
+(`run`) and into that over whole tiles alone (`enter`), and loads behind them (`end`), without cycles. Kinds:
 s stores, l loads, u loads for the last time before the word is stored again (LDL.LU), c calls of the function. Of what
 runs in every turn, as spill_places.py has it, and of calls all. Cycles are those of a warp alone by control words, as
 copy_paths.py has them, where every load hits L1 and calls take none.
@@ -120,12 +120,17 @@ def outside(kernel, loops):
         chosen = stores if before else [x for x in accesses if x not in stores]
         sure = spill_places.of_every_path(chosen, lambda blocks: spill_places.runs_outside(kernel, blocks, loops))
         (begin if before else end).extend((0, kind, word, None if before else 0) for _, text in sure for kind, word in accesses_of(text))
-    turn, enter = kernel.loop_around(loops), []
+    turn, run, enter = kernel.loop_around(loops), [], []
     for block in range(turn[0], turn[1] + 1) if turn else ():
-        if not any(head <= block <= latch for head, latch in loops) and spill_places.runs_to_enter(kernel, {block}, turn, loops[-1]):
-            enter += [(0, kind, word, None) for text in kernel.texts([block]) if not text.startswith("@")
-                      for kind, word in accesses_of(text) if kind == "s"]
-    return {"begin": (0, begin), "enter": (0, enter), "end": (0, end)}
+        if any(head <= block <= latch for head, latch in loops):
+            continue
+        stores = [(0, kind, word, None) for text in kernel.texts([block]) if not text.startswith("@")
+                  for kind, word in accesses_of(text) if kind == "s"]
+        if spill_places.runs_in_turn(kernel, {block}, *turn):
+            run += stores
+        elif spill_places.runs_to_enter(kernel, {block}, turn, loops[-1]):
+            enter += stores
+    return {"begin": (0, begin), "run": (0, run), "enter": (0, enter), "end": (0, end)}
 
 
 def shown(at, kind, word, until):
@@ -135,7 +140,7 @@ def shown(at, kind, word, until):
 def main():
     args = read_arguments(__doc__)
     print("arch,tile,kind,plan,loop,cycles,accesses")
-    written = set()
+    written = {}
     for arch, name, kernel, loops in spill_places.kernels_by_loops(args):
         traces = {what: trace(kernel, *loop) for what, loop in loops.items()}
         traces |= {f"{what}_{of}": branch(kernel, *loop, of) for what, loop in loops.items() for of in BRANCHES}
@@ -145,10 +150,11 @@ def main():
         tile, of_kind = (re.search(rf"Sm80{what}E(\d)", name) for what in ("Tile", "Kind"))
         place = (tile[1], of_kind[1]) if tile and of_kind else (2, 0)  # ablations are of the tile of 128 columns
         for what, (cycles, accesses) in traces.items():
-            key = (arch, *place, plan_of(name), what)
-            if key not in written and (accesses or what in loops):  # bf16 and fp16 are alike
-                print(*key, cycles, " ".join(shown(*x) for x in accesses), sep=",")
-            written.add(key)
+            key, line = (arch, *place, plan_of(name), what), f"{cycles},{' '.join(shown(*x) for x in accesses)}"
+            if key not in written and (accesses or what in loops):
+                print(*key, line, sep=",")
+            if written.setdefault(key, line) != line:  # bf16 and fp16 are alike
+                raise SystemExit(f"{key}: two kernels differ")
 
 
 if __name__ == "__main__":

@@ -117,6 +117,14 @@ TEST(SpillTimes, AreEachWarpsOwnAndWithinTheirKeyTile) {
   EXPECT_GT(differ[1].at, now + 2 * each);
 }
 
+// Of one, of two (1 / sqrt(pi)) and of sixteen (Harter, Expected values of normal order statistics, 1961: 1.76599).
+TEST(Noise, TheLargestOfNormalVariates) {
+  EXPECT_NEAR(expected_largest_normal(1), 0, 1e-9);
+  EXPECT_NEAR(expected_largest_normal(2), 1 / std::sqrt(std::acos(-1.0)), 1e-4);
+  EXPECT_NEAR(expected_largest_normal(16), 1.76599, 1e-4);
+  EXPECT_THROW(expected_largest_normal(17), std::out_of_range);
+}
+
 // Drawn anew each time, about a mean of 1, and none later than the slowest.
 TEST(WarpPaces, DeviateAndEndWithTheSlowest) {
   constexpr int draws = 20'000;

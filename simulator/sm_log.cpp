@@ -1,6 +1,7 @@
 #include "sm_log.h"
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 
 #include "grid.h"
@@ -39,7 +40,7 @@ void SmLog::start(int number, const Slot& slot, double now) {
 void SmLog::key_tiles(int number, const Slot& slot, int first, int last, double now) {
   SmEvents* const sm = of(number);
   if (sm == nullptr) return;
-  for (int position = first; position < last; ++position) {
+  const auto add = [&](int position) {
     const SmEvent e =
         event(is_masked(slot.walk, position) ? SmEvent::Kind::masked : SmEvent::Kind::whole, number, slot, now);
     int alike = 0;
@@ -48,7 +49,12 @@ void SmLog::key_tiles(int number, const Slot& slot, int first, int last, double 
       alike += before.slot == e.slot && before.kind == e.kind ? 1 : 0;
     }
     if (alike < 2) sm->events.push_back(e);
-  }
+  };
+  // of an event of thousands, those at its ends and in its middle, which are of each of its kinds
+  if (last - first > 5)
+    for (const int position : {first, first + 1, std::midpoint(first, last), last - 2, last - 1}) add(position);
+  else
+    for (int position = first; position < last; ++position) add(position);
 }
 
 void SmLog::finish(int number, const Slot& slot, double now) {

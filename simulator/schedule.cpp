@@ -89,6 +89,13 @@ int Schedule::side_of(int gpc) const {
 
 int Schedule::sm(int slot) const { return sms_[static_cast<std::size_t>(slot % round_)]; }
 
+std::vector<int> Schedule::spread_sms(std::int64_t n, std::int64_t tasks) const {
+  const std::int64_t in_use = std::min<std::int64_t>(slots_a_round(), tasks), some = std::min(n, in_use);
+  std::vector<int> sms;
+  for (std::int64_t i = 0; i < some; ++i) sms.push_back(sm(static_cast<int>(i * in_use / some)));
+  return sms;
+}
+
 int Schedule::gpc(int slot) const { return cluster_ > 1 ? slot % device_.gpcs() : gpc_of(sm(slot)); }
 
 int Schedule::side(int slot) const { return side_of(gpc(slot)); }

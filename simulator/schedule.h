@@ -32,6 +32,8 @@ class Schedule {
   int sm(int slot) const;
   /// Its number on the device, which counts TPCs, of two SMs, round all GPCs; here SMs of a GPC follow each other.
   int number_on_device(int sm) const { return numbers_[static_cast<std::size_t>(sm)]; }
+  /// So many SMs, or as many as have work where there are so many tasks, spread evenly over these.
+  std::vector<int> spread_sms(std::int64_t n, std::int64_t tasks) const;
   /// Slots so many apart are on one SM, and no others.
   int slots_a_round() const { return round_; }
   /// The GPC a slot belongs to: CTAs of a plain grid fill one after the other, clusters of CTAs go round them.

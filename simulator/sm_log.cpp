@@ -11,11 +11,9 @@ namespace attest {
 
 SmLog::SmLog(const Schedule& schedule, std::int64_t tasks) : schedule_(&schedule) {
   constexpr std::int64_t followed = 12;
-  const std::int64_t in_use = std::min<std::int64_t>(schedule.slots_a_round(), tasks), n = std::min(followed, in_use);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const int sm = schedule.sm(static_cast<int>(i * in_use / n));
+  for (const int sm : schedule.spread_sms(followed, tasks)) {
     if (place_.size() <= static_cast<std::size_t>(sm)) place_.resize(static_cast<std::size_t>(sm) + 1, -1);
-    place_[static_cast<std::size_t>(sm)] = static_cast<int>(i);
+    place_[static_cast<std::size_t>(sm)] = static_cast<int>(sms_.size());
     sms_.push_back({schedule.number_on_device(sm), {}});
   }
   finishes_.resize(sms_.size());

@@ -160,11 +160,9 @@ void Walk::forget() {
 
 void Walk::follow() {
   constexpr std::int64_t followed = 4;
-  const std::int64_t in_use = std::min<std::int64_t>(schedule_.slots_a_round(), resolution_.tasks);
   room_.assign(static_cast<std::size_t>(device_.num_sms), 0);
-  for (std::int64_t i = 0; i < followed; ++i)
-    room_[static_cast<std::size_t>(schedule_.sm(static_cast<int>(i * in_use / followed)))] =
-        options_.max_timeline_events;
+  for (const int sm : schedule_.spread_sms(followed, resolution_.tasks))
+    room_[static_cast<std::size_t>(sm)] = options_.max_timeline_events;
 }
 
 /// Cycles of the key tiles of its CTA, which ends now, that are not simulated: they take as long as those that are.

@@ -10,7 +10,6 @@
 // warp waits behind each copy, or `landed`: until it is there; CTAs an SM, and what was counted.
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -138,10 +137,4 @@ void measure() {
 }  // namespace
 }  // namespace attest::hardware
 
-int main() try {
-  attest::hardware::measure();
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "l1_copies: %s\n", error.what());
-  return 1;
-}
+int main() { return attest::hardware::run("l1_copies", &attest::hardware::measure); }

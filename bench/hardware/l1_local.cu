@@ -10,7 +10,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <random>
 #include <stdexcept>
@@ -166,10 +165,4 @@ void measure() {
 }  // namespace
 }  // namespace attest::hardware
 
-int main() try {
-  attest::hardware::measure();
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "l1_local: %s\n", error.what());
-  return 1;
-}
+int main() { return attest::hardware::run("l1_local", &attest::hardware::measure); }

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <random>
 #include <stdexcept>
@@ -301,10 +300,4 @@ void measure() {
 }  // namespace
 }  // namespace attest::hardware
 
-int main() try {
-  attest::hardware::measure();
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "l1_rows: %s\n", error.what());
-  return 1;
-}
+int main() { return attest::hardware::run("l1_rows", &attest::hardware::measure); }

@@ -4,10 +4,10 @@
 #include "attest/hardware/l2_shares.h"
 
 #include <cstdio>
-#include <exception>
 #include <utility>
 #include <vector>
 
+#include "attest/hardware/device.h"
 #include "attest/hardware/placement.h"
 
 namespace attest::hardware {
@@ -37,10 +37,4 @@ void measure() {
 }  // namespace
 }  // namespace attest::hardware
 
-int main() try {
-  attest::hardware::measure();
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "l2_shares: %s\n", error.what());
-  return 1;
-}
+int main() { return attest::hardware::run("l2_shares", &attest::hardware::measure); }

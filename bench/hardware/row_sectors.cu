@@ -9,7 +9,6 @@
 // of all CTAs, and what was counted.
 #include <cstdint>
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -90,10 +89,4 @@ void measure() {
 }  // namespace
 }  // namespace attest::hardware
 
-int main() try {
-  attest::hardware::measure();
-  return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "row_sectors: %s\n", error.what());
-  return 1;
-}
+int main() { return attest::hardware::run("row_sectors", &attest::hardware::measure); }

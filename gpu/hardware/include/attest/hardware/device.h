@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -19,6 +21,15 @@ inline void check(cudaError_t status, std::source_location at = std::source_loca
   cudaGetLastError();  // so that the next launch is not taken for the one that failed
   throw std::runtime_error(std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " +
                            cudaGetErrorString(status));
+}
+
+/// For main(): measures, or says on standard error what went wrong and returns 1.
+inline int run(const char* name, void (*measure)()) try {
+  measure();
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s: %s\n", name, error.what());
+  return 1;
 }
 
 inline int multiprocessors() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -86,6 +87,44 @@ std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t p
 std::int64_t l2_dirty_ways_of(double part, std::int64_t ways) {
   const double dirty = part * static_cast<double>(ways);
   return dirty > static_cast<double>(ways - 1) ? ways : std::max<std::int64_t>(static_cast<std::int64_t>(dirty), 1);
+}
+
+double step_deviation_of(const std::vector<WalkedTiles>& ctas) {
+  constexpr std::size_t settled = 16, tiles = 16;
+  std::map<int, std::vector<const WalkedTiles*>> groups;
+  for (const WalkedTiles& cta : ctas)
+    if (cta.asked.size() > settled + tiles) groups[cta.group].push_back(&cta);
+  double step = 0, squares = 0, spans = 0, walked = 0;
+  for (const auto& [group, members] : groups) {
+    const auto n = static_cast<double>(members.size());
+    if (n < 2) continue;
+    for (std::size_t from = settled; from + tiles < members.front()->asked.size(); from += tiles / 4) {
+      double mean = 0;
+      const auto span = [&](const WalkedTiles* cta) { return cta->asked.at(from + tiles) - cta->asked.at(from); };
+      for (const WalkedTiles* cta : members) mean += span(cta) / n;
+      for (const WalkedTiles* cta : members) squares += std::pow(span(cta) - mean, 2) * n / (n - 1), ++spans;
+      step += n * mean / tiles, walked += n;
+    }
+  }
+  if (spans == 0) throw EnvironmentError("step_deviation: no two CTAs that are alike walked so far");
+  return std::sqrt(squares / spans / tiles) / (step / walked);
+}
+
+GpcClocks gpc_clocks_of(const std::vector<std::vector<double>>& launches) {
+  if (launches.empty() || launches.front().empty()) throw EnvironmentError("gpc_clocks: no launch has any");
+  const auto gpcs = launches.front().size();
+  GpcClocks all{.over_mean = std::vector<double>(gpcs)};
+  for (const std::vector<double>& clocks : launches) {
+    double mean = 0, squares = 0;
+    for (const double clock : clocks) mean += clock / static_cast<double>(gpcs);
+    for (std::size_t gpc = 0; gpc < gpcs; ++gpc) {
+      const double over_mean = clocks.at(gpc) / mean;
+      all.over_mean[gpc] += over_mean / static_cast<double>(launches.size());
+      squares += std::pow(over_mean - 1, 2) / static_cast<double>(gpcs);
+    }
+    all.deviation += std::sqrt(squares) / static_cast<double>(launches.size());
+  }
+  return all;
 }
 
 DeviceSpec calibrated_device(std::string_view name, std::string_view description, const DeviceSpec& measured,

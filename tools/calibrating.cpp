@@ -20,6 +20,7 @@
 #include "attest/problem/error.h"
 #include "attest/simulator/calibration.h"
 #include "calibrating_l2.h"
+#include "calibrating_walks.h"
 #include "counted_launches.h"
 
 namespace attest::tools {
@@ -44,7 +45,8 @@ class Calibrator {
     result_.device.name = limits.name;
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
-    step("shared memory, L2, DRAM", [this] { measure_memory(); });
+    step("DRAM", [this] { measure_dram(); });  // before other memory is freed
+    step("shared memory, L2", [this] { measure_memory(); });
     step("DRAM's latency", [this] { measure_dram_latency(); });
     step("L2's partitions, ways and dirty ways", [this] { measure_l2(); });
     step("pipes", [this] { measure_rates(); });
@@ -53,11 +55,12 @@ class Calibrator {
       step("wgmma", [this] { measure_products(); });
       step("GPCs", [this] { measure_places(); });
       step("shares of L2", [this] { measure_shares(); });
+      step("clocks of GPCs, drift of CTAs", [this] { measure_walks_of_ctas(); });
       step("code", [this] { measure_code(); });
     } else {
       result_.missing.emplace_back(
-          "wgmma, gpc_sides, l2_shares, code_cache_bytes, code_bytes_per_clock: these micro-benchmarks are for compute "
-          "capability 9.0");
+          "wgmma, gpc_sides, gpc_clocks, step_deviation_*, l2_shares, code_cache_bytes, code_bytes_per_clock: these "
+          "micro-benchmarks are for compute capability 9.0");
     }
     return std::move(result_);
   }
@@ -128,21 +131,22 @@ class Calibrator {
              "all SMs copy 8 MiB, or a quarter of L2, to shared memory again and again");
     measured(&DeviceSpec::l2_write_bytes_per_second, hardware::l2_write_bytes_per_second(),
              "all SMs write 8 MiB, or a quarter of L2, again and again");
-    double read = 0;
-    for (int allocation = 0; allocation < 3; ++allocation)  // some take longer than others, why is not known
-      read = std::max(read, hardware::dram_read_bytes_per_second());
+  }
+
+  void measure_dram() {
+    const hardware::DramRates rates = hardware::dram_bytes_per_second();
     constexpr double transfers_a_clock = 2, bits_a_byte = 8;
     double peak = transfers_a_clock * 1e3 * attribute(cudaDevAttrMemoryClockRate) *
                   attribute(cudaDevAttrGlobalMemoryBusWidth) / bits_a_byte;
-    if (peak >= read) {
+    if (peak >= rates.read) {
       asked(&DeviceSpec::dram_bytes_per_second, peak,
             "twice cudaDevAttrMemoryClockRate, times cudaDevAttrGlobalMemoryBusWidth");
     } else {  // a driver that does not say
-      peak = read;
+      peak = rates.read;
       measured(&DeviceSpec::dram_bytes_per_second, peak, "all SMs read 2 GiB");
-      measured(&DeviceSpec::dram_efficiency, 1, "dram_bytes_per_second is what was read");
     }
-    measured(&DeviceSpec::dram_read_efficiency, read / peak, "all SMs read 2 GiB");
+    measured(&DeviceSpec::dram_read_efficiency, rates.read / peak, "all SMs read 2 GiB");
+    measured(&DeviceSpec::dram_efficiency, std::min(1.0, rates.copy / peak), "a copy of 1 GiB");
   }
 
   void measure_dram_latency() {
@@ -242,6 +246,20 @@ class Calibrator {
     result_.device.origins.push_back(
         {"gpc_sides",
          "measured by attest calibrate: GPCs by the SMs that clusters are placed on, sides by the latency of atomics"});
+  }
+
+  void measure_walks_of_ctas() {
+    const Walks walks = measure_walks();
+    for (const double clock : walks.wgmma.over_mean) result_.device.gpc_clocks.push_back(std::round(1e4 * clock) / 1e4);
+    result_.device.origins.push_back(
+        {"gpc_clocks", "measured by attest calibrate: clocks of SMs over the global timer while wgmma is busy"});
+    measured(&DeviceSpec::gpc_clock_spread_mma_sync_over_wgmma, walks.mma_sync.deviation / walks.wgmma.deviation,
+             "how far a launch's GPCs lie apart, likewise");
+    const std::string how = "over 16 key tiles of 8 CTAs a head from L2, ";
+    measured(&DeviceSpec::step_deviation_mma_sync, walks.deviation_mma_sync, how + "two CTAs an SM");
+    measured(&DeviceSpec::step_deviation_mma_sync_alone, walks.deviation_mma_sync_alone, how + "one CTA an SM");
+    measured(&DeviceSpec::step_deviation_wgmma, walks.deviation_wgmma, how + "two warpgroups");
+    measured(&DeviceSpec::step_deviation_wgmma_3, walks.deviation_wgmma_3, how + "three warpgroups");
   }
 
   void measure_shares() {

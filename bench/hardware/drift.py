@@ -24,7 +24,7 @@ import sys
 LENGTHS = [1, 4, 16, 64, 256]
 WINDOWS = [60, 100, 150, 200, 300, 430, 600]
 SETTLED = 16  # tiles after which the start is forgotten
-TILES = 320  # kDriftTiles
+TILES = 320  # drift_tiles
 KEY = ["matrix", "tile_n", "headdim", "warpgroups", "turns", "share", "source", "keys_a_query", "repeat"]
 COUNTED = "lts__t_sectors_srcunit_tex_op_read.sum"
 

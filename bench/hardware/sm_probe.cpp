@@ -8,10 +8,11 @@
 
 #include "attest/hardware/contention.h"
 #include "attest/hardware/device.h"
+#include "attest/hardware/drift.h"
 #include "attest/hardware/launches.h"
 #include "attest/hardware/pipes.h"
+#include "attest/hardware/placement.h"
 #include "copies.h"
-#include "drift.h"
 #include "gates.h"
 #include "in_step.h"
 #include "local.h"
@@ -107,6 +108,38 @@ void measure_moments(std::ostream& rows) {
   }
 }
 
+void print_drift(std::ostream& rows) {
+  constexpr int most = 1024;  // CTAs of a launch, which then all read one head
+  constexpr struct {
+    const char* name;
+    DriftSource source;
+  } sources[] = {{"none", {0, 1}},
+                 {"l2", {most, 64}},
+                 {"l2", {8, 12}},
+                 {"l2", {1, 2}},
+                 {"dram", {most, drift_tiles, true}},
+                 {"dram", {8, drift_tiles, true}},
+                 {"dram", {22, drift_tiles, true}},
+                 {"none", {0, 1, false, 20}},
+                 {"dram", {22, drift_tiles, true, 20}}};
+  constexpr int repeats = 2;
+  const std::vector<SmPlace> places = locate_sms();
+  for (const DriftKernel& k : drift_kernels())
+    for (const auto& [name, source] : sources) {
+      if (k.query_bytes == 0 && source.keys_a_query < drift_tiles) continue;
+      const std::vector<std::vector<DriftCta>> launches = measure_drift(k, source, repeats);
+      for (int repeat = 0; repeat < repeats; ++repeat)
+        for (std::size_t cta = 0; cta < launches[repeat].size(); ++cta) {
+          const DriftCta& c = launches[repeat][cta];
+          for (int t = 0; t < drift_tiles; ++t)
+            rows << k.matrix << ',' << k.tile_n << ',' << k.headdim << ',' << k.warpgroups << ',' << k.turns << ','
+                 << source.share << ',' << name << ',' << source.keys_a_query << ',' << repeat << ',' << cta << ','
+                 << c.sm << ',' << places[c.sm].gpc << ',' << c.mhz << ',' << t << ',' << c.tiles[t].asked << ','
+                 << c.tiles[t].asked_v << ',' << c.tiles[t].ended << '\n';
+        }
+    }
+}
+
 struct Experiment {
   std::string name, columns;
   std::function<void(std::ostream&)> run;
@@ -128,7 +161,7 @@ const Experiment experiments[] = {
     {"copy", "kind,bytes,stages,sms,source,cycles,deviation", measure_copies},
     {"drift",
      "matrix,tile_n,headdim,warpgroups,turns,share,source,keys_a_query,repeat,cta,sm,gpc,mhz,tile,asked,asked_v,ended",
-     measure_drift},
+     print_drift},
     {"local",
      "order,bytes,words,warps,ctas_an_sm,sms,smem_kib,set_aside,turns,lag,in_step,beside,lines_a_word,row_bytes,cycles",
      measure_local},

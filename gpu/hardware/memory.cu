@@ -136,27 +136,35 @@ __global__ void __launch_bounds__(1024) probe_smem_rate(long long* cycles, unsig
   if (mixed == 1) *sink = mixed;
 }
 
-/// Bytes a second of `launch(data, CTAs)`, which moves `bytes` of the data `rounds` times.
+/// How long each of so many launches of `launch(CTAs)` takes, the shortest first.
 template <class Launch>
-double rate_of(std::int64_t bytes, int rounds, Launch launch) {
+std::vector<double> seconds_of(int launches, Launch launch) {
   const int sms = multiprocessors();
-  const DeviceArray<uint4> data(static_cast<std::size_t>(bytes / 16));
   cudaEvent_t began{}, ended{};
   check(cudaEventCreate(&began));
   check(cudaEventCreate(&ended));
-  std::vector<float> times;
-  for (int i = 0; i < 5; ++i) {
+  std::vector<double> seconds;
+  for (int i = 0; i < launches; ++i) {
     check(cudaEventRecord(began));
-    launch(data.data(), kCtasAnSm * sms);
+    launch(kCtasAnSm * sms);
     check(cudaGetLastError());
     check(cudaEventRecord(ended));
     check(cudaEventSynchronize(ended));
-    check(cudaEventElapsedTime(&times.emplace_back(), began, ended));
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, began, ended));
+    seconds.push_back(1e-3 * ms);
   }
   check(cudaEventDestroy(began));
   check(cudaEventDestroy(ended));
-  std::sort(times.begin(), times.end());
-  return static_cast<double>(bytes) * rounds / (1e-3 * times[2]);
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
+}
+
+/// Bytes a second of `launch(data, CTAs)`, which moves `bytes` of the data `rounds` times: the median of five.
+template <class Launch>
+double rate_of(std::int64_t bytes, int rounds, Launch launch) {
+  const DeviceArray<uint4> data(static_cast<std::size_t>(bytes / 16));
+  return static_cast<double>(bytes) * rounds / seconds_of(5, [&](int ctas) { launch(data.data(), ctas); })[2];
 }
 
 std::int64_t l2_bytes() {
@@ -188,14 +196,6 @@ void add_groups(std::vector<LinesTogether>& all, bool in_l2, const std::vector<i
         row.most = std::max(row.most, of_group);
       }
     }
-}
-
-template <Reads reads>
-double read_rate(std::int64_t bytes, int rounds) {
-  const DeviceArray<unsigned> sink(1);
-  return rate_of(bytes, rounds, [&](const uint4* data, int ctas) {
-    probe_read<reads><<<ctas, kThreads>>>(data, bytes, rounds, sink.data());
-  });
 }
 
 }  // namespace
@@ -235,8 +235,21 @@ double l2_bytes_per_second() {
   return rate_of(bytes, rounds,
                  [&](const uint4* data, int ctas) { probe_copy<<<ctas, kThreads>>>(data, bytes, rounds); });
 }
-double dram_read_bytes_per_second() {
-  return std::max(read_rate<Reads::apart>(2048 * kMiB, 1), read_rate<Reads::near>(2048 * kMiB, 1));
+DramRates dram_bytes_per_second() {
+  constexpr std::int64_t bytes = 2048 * kMiB;
+  constexpr int launches = 200;  // a tenth of a second, in which 40 GiB are cleared
+  const DeviceArray<uint4> data(bytes / 16);
+  const DeviceArray<unsigned> sink(1);
+  const auto rate = [&](auto launch) { return bytes / seconds_of(launches, launch)[launches / 8]; };
+  const auto half = data.size() / 2;
+  const double copy = rate([&](int) {
+    check(cudaMemcpyAsync(data.data() + half, data.data(), half * sizeof(uint4), cudaMemcpyDeviceToDevice));
+  });
+  const double apart =
+      rate([&](int ctas) { probe_read<Reads::apart><<<ctas, kThreads>>>(data.data(), bytes, 1, sink.data()); });
+  const double near =
+      rate([&](int ctas) { probe_read<Reads::near><<<ctas, kThreads>>>(data.data(), bytes, 1, sink.data()); });
+  return {std::max(apart, near), copy};
 }
 double l2_write_bytes_per_second() {
   const std::int64_t bytes = in_l2(8 * kMiB);

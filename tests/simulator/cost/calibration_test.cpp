@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "attest/problem/error.h"
 #include "attest/problem/splitmix64.h"
@@ -151,6 +153,40 @@ TEST(Calibration, EveryMemberHasItsName) {
   DeviceSpec copy;
   copy_device_field("gpc_sides", load_device("h200"), copy);
   EXPECT_EQ(copy.gpc_sides, load_device("h200").gpc_sides);
+}
+
+// CTAs whose key tiles vary by themselves: how much is found again, whatever the pace of their group.
+TEST(Calibration, StepDeviationIsWhatAKeyTilesTimeVariesBy) {
+  constexpr double step = 3000;
+  constexpr int groups = 16, ctas_a_group = 16, tiles = 320;
+  for (const double deviation : {0.006, 0.027}) {
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> vary(0, deviation * step);
+    std::vector<WalkedTiles> ctas;
+    for (int cta = 0; cta < groups * ctas_a_group; ++cta) {
+      WalkedTiles& walked = ctas.emplace_back(cta % groups);
+      double now = 1e4 * cta;  // and wherever they begin
+      for (int t = 0; t < tiles; ++t) {
+        walked.asked.push_back(now);
+        now += step * (1 + 0.02 * walked.group / groups) + vary(random);
+      }
+    }
+    EXPECT_NEAR(step_deviation_of(ctas) / deviation, 1, 0.03);
+  }
+  std::vector<WalkedTiles> alone(2);
+  for (WalkedTiles& cta : alone) cta.asked.assign(tiles, 0);
+  alone[1].group = 1;
+  EXPECT_THROW(step_deviation_of(alone), EnvironmentError);
+  EXPECT_THROW(step_deviation_of({{0, {1, 2}}, {0, {1, 2}}}), EnvironmentError);
+}
+
+TEST(Calibration, ClocksOfGpcsAreOverTheirMeanInEachLaunch) {
+  const GpcClocks clocks = gpc_clocks_of({{1800, 1800, 1854}, {1818, 1818, 1818}});
+  EXPECT_NEAR(clocks.over_mean.at(0), (1800 / 1818.0 + 1) / 2, 1e-12);
+  EXPECT_NEAR(clocks.over_mean.at(2), (1854 / 1818.0 + 1) / 2, 1e-12);
+  EXPECT_NEAR(clocks.deviation, std::sqrt((2 * 18.0 * 18 + 36 * 36) / 3) / 1818 / 2, 1e-12);
+  EXPECT_THROW(gpc_clocks_of({}), EnvironmentError);
+  EXPECT_THROW(gpc_clocks_of({{}}), EnvironmentError);
 }
 
 // Lines that are asked for together by each of 32 CTAs of docs/results/h200-sm/first_use.csv.

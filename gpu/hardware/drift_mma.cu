@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtasAnSm) probe_drift_mma(Dri
   extern __shared__ __align__(1024) std::uint8_t smem[];
   const auto q = static_cast<std::uint32_t>(__cvta_generic_to_shared(smem));
   const std::uint32_t k = q + S::kQBytes, v = k + S::kTileBytes;
-  for (int i = threadIdx.x; i < (S::kQBytes + 2 * S::kTileBytes) / 2; i += blockDim.x)
-    reinterpret_cast<std::uint16_t*>(smem)[i] = 0x3c00 + (i * 2654435761u >> 20 & 0xff);
+  for (int i = threadIdx.x; i < (S::kQBytes + 2 * S::kTileBytes) / 4; i += blockDim.x)
+    reinterpret_cast<std::uint32_t*>(smem)[i] = random_pair(i);
   DriftLog& log = a.logs[blockIdx.x];
   const long long began = start_together(a);
   const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 * 16 * kBlocks;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtasAnSm) probe_drift_mma(Dri
       for (float& y : x) y = a.start[2];
   ask(0);
 #pragma unroll 1
-  for (int t = 0; t < kDriftTiles; ++t) {
+  for (int t = 0; t < drift_tiles; ++t) {
     wait_for_copies();
     if (threadIdx.x == 0) log.asked_v[t] = static_cast<std::uint32_t>(clock64() - began);
     copy_tile<S>(v, a.share == 0 ? nullptr : from(t) + S::kTileBytes);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kCtasAnSm) probe_drift_mma(Dri
       }
     }
     wait_for_copies();
-    if (t + 1 < kDriftTiles) ask(t + 1);
+    if (t + 1 < drift_tiles) ask(t + 1);
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       float x = most[row];

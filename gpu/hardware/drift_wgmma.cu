@@ -57,7 +57,7 @@ __device__ void produce(const DriftArguments& a, const Ring& q, const Ring& k, c
     log.asked_v[t] = now();
     v.copy(t, a.share == 0 ? nullptr : keys(t) + v.bytes);
   };
-  for (int t = 0; t < kDriftTiles; ++t) {
+  for (int t = 0; t < drift_tiles; ++t) {
     k.wait_empty(t);
     log.asked[t] = now();
     k.copy(t, keys(t));
@@ -132,7 +132,7 @@ __device__ void consume(const DriftArguments& a, std::uint32_t base, const Ring&
     q.release(query);
   };
 
-  for (int t = 0; t < kDriftTiles;) {
+  for (int t = 0; t < drift_tiles;) {
     const int query = t / a.keys_a_query, first = t;
     for (float& x : most) x = a.start[1];
     sum[0] = sum[1] = 0, scale[0] = scale[1] = 1;
@@ -187,8 +187,8 @@ __global__ void __launch_bounds__(S::threads, 1) probe_drift_wgmma(DriftArgument
   __shared__ std::uint64_t barriers[2 + 4 * kSlots];
   const std::uint32_t base = (static_cast<std::uint32_t>(__cvta_generic_to_shared(smem)) + 1023) / 1024 * 1024;
   const auto bars = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers));
-  for (int i = threadIdx.x; i < S::bytes / 2; i += blockDim.x)
-    reinterpret_cast<std::uint16_t*>(smem)[i] = 0x3c00 + (i * 2654435761u >> 20 & 0xff);
+  for (int i = threadIdx.x; i < S::bytes / 4; i += blockDim.x)
+    reinterpret_cast<std::uint32_t*>(smem)[i] = random_pair(i);
   if (threadIdx.x < 2 + 4 * kSlots) {
     const bool full = threadIdx.x < 1 + 2 * kSlots;
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bars + threadIdx.x * 8), "r"(full ? 1 : S::warpgroups));

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "attest/hardware/device.h"
+#include "attest/hardware/drift.h"
 #include "attest/hardware/key_tile.cuh"
 
 namespace attest::hardware {
 
-inline constexpr int kDriftTiles = 320;
 inline constexpr int kClockReadings = 32;
 inline constexpr std::int64_t kQueryBytes = std::int64_t{256} << 20;
 
@@ -18,7 +18,7 @@ struct DriftLog {
   long long began;                      ///< its SM's clock at the common start
   long long clock[2][kClockReadings];   ///< of its SM, as the global timer moves on,
   std::uint64_t ns[2][kClockReadings];  ///< to these: before the tiles and after them
-  std::uint32_t asked[kDriftTiles], asked_v[kDriftTiles], ended[kDriftTiles];  ///< cycles from `began`
+  std::uint32_t asked[drift_tiles], asked_v[drift_tiles], ended[drift_tiles];  ///< cycles from `began`
 };
 
 struct DriftArguments {
@@ -26,14 +26,23 @@ struct DriftArguments {
   unsigned* arrived;        ///< zero
   std::uint64_t* start_ns;  ///< zero
   const std::uint8_t* tiles;
-  int share;                    ///< consecutive CTAs that read one head; 0: nothing is copied
-  int distinct;                 ///< tiles a head has; they are read again after that
-  int keys_a_query;             ///< divides kDriftTiles; then O leaves and the next Q comes
-  const std::uint8_t* queries;  ///< kQueryBytes, read in turn
-  std::uint8_t* outputs;        ///< as many
+  int share, distinct, keys_a_query;  ///< as DriftSource has them
+  const std::uint8_t* queries;        ///< kQueryBytes, read in turn
+  std::uint8_t* outputs;              ///< as many
   const float* start;
   float* sink;
 };
+
+/// Two numbers of bf16 between -2 and 2, as matrix units of a kernel with data have them: what they are made of decides
+/// how much power is drawn, and so the clocks.
+__device__ inline std::uint32_t random_pair(std::uint32_t i) {
+  std::uint32_t x = i * 2654435761u;
+  x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu, x ^= x >> 16;
+  const auto number = [](std::uint32_t of_16_bits) {
+    return __float_as_uint(static_cast<float>(of_16_bits) * 0x1p-14F - 2) >> 16;
+  };
+  return number(x & 0xffff) | number(x >> 16) << 16;
+}
 
 __device__ inline void read_clocks(DriftLog& log, int when) {
   for (int i = 0; i < kClockReadings; ++i) {
@@ -72,18 +81,10 @@ __device__ inline std::int64_t tile_at(const DriftArguments& a, int t, int bytes
 
 /// Byte at which the CTA's Q and O of `bytes` are.
 __device__ inline std::int64_t query_at(const DriftArguments& a, int query, int bytes) {
-  const std::int64_t queries = kDriftTiles / a.keys_a_query;
+  const std::int64_t queries = drift_tiles / a.keys_a_query;
   return (blockIdx.x * queries + query) * bytes % (kQueryBytes / bytes * bytes);
 }
 
-/// A kernel whose drift is measured. `tile_bytes` are K's, or V's; `query_bytes` Q's, 0 where it stays.
-struct DriftKernel {
-  const char* matrix;
-  int tile_n, headdim, warpgroups;  ///< of four warps, also where mma.sync knows none
-  bool turns;                       ///< warpgroups issue their products in turn
-  int ctas_an_sm, tile_bytes, query_bytes;
-  void (*launch)(int sms, const DriftArguments& a);
-};
 std::vector<DriftKernel> drift_kernels_wgmma();
 std::vector<DriftKernel> drift_kernels_mma();
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attest/simulator/compulsory.h"
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/unfused.h"
 #include "compiled_registers.h"
@@ -110,13 +111,18 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.kernels; }},
 };
 
-double error_of(const ComparedFigure& figure) { return std::abs(*figure.ratio() - 1); }
-
 }  // namespace
 
 std::optional<double> ComparedFigure::ratio() const {
   if (!predicted || !measured || *measured == 0) return std::nullopt;
   return *predicted / *measured;
+}
+
+std::optional<double> ComparedFigure::error() const {
+  if (!predicted || !measured) return std::nullopt;
+  const double whole = std::max(*measured, least_whole);
+  if (whole <= 0) return std::nullopt;
+  return std::abs(*predicted - *measured) / whole;
 }
 
 Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan, bool warm) {
@@ -159,6 +165,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     ComparedFigure& figure = result.figures.emplace_back();
     figure.name = f.name, figure.unit = f.unit, figure.counter = f.counter, figure.model = f.model;
     figure.measured = f.measured(call, f.counter);
+    if (f.name == "dram_write_bytes") figure.least_whole = static_cast<double>(compulsory_bytes(call.c.problem).write);
     if (report && f.predicted != nullptr) figure.predicted = f.predicted(*report);
     if (unfused && f.unfused != nullptr) figure.predicted = f.unfused(*unfused);
     // gpu/unfused multiplies fp32 by code whose time is not known
@@ -173,8 +180,8 @@ FigureErrors errors_of(const std::vector<Comparison>& comparisons, std::string_v
   for (const Comparison& comparison : comparisons) {
     if (!mechanism.empty() && comparison.call.mechanism != mechanism) continue;
     for (const ComparedFigure& f : comparison.figures) {
-      if (f.name != figure || !f.ratio()) continue;
-      const double error = error_of(f);
+      if (f.name != figure || !f.error()) continue;
+      const double error = *f.error();
       ++errors.calls;
       errors.mean += error;
       if (errors.worst == nullptr || error > errors.most) errors.most = error, errors.worst = &comparison;

@@ -94,6 +94,7 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
                        {"predicted", number(f.predicted)},
                        {"measured", number(f.measured)},
                        {"ratio", number(f.ratio())},
+                       {"error", number(f.error())},
                        {"counter", f.counter},
                        {"model", f.model}});
   for (const MeasuredLaunch& launch : comparison.call.launches)

@@ -14,17 +14,19 @@ using Json = nlohmann::ordered_json;
 Json value(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
 
 Json call_json(const Comparison& comparison) {
-  Json predicted = Json::array(), measured = Json::array();
+  Json predicted = Json::array(), measured = Json::array(), errors = Json::array();
   for (const ComparedFigure& figure : comparison.figures) {
     predicted.push_back(value(figure.predicted));
     measured.push_back(value(figure.measured));
+    errors.push_back(value(figure.error()));
   }
   return {{"words", fmt::format("{}, {}", comparison.call.kernel, page_words(comparison.call.c))},
           {"mechanism", comparison.call.mechanism},
           {"bound", comparison.bound},
           {"unpredicted", comparison.unpredicted},
           {"predicted", predicted},
-          {"measured", measured}};
+          {"measured", measured},
+          {"errors", errors}};
 }
 
 std::string headline_of_call(const Comparison& comparison) {
@@ -46,9 +48,9 @@ std::string headline_of_calls(const std::vector<Comparison>& comparisons) {
     int calls = 0, near = 0;
     for (const Comparison& comparison : comparisons)
       for (const ComparedFigure& f : comparison.figures) {
-        if (f.name != figure || !f.ratio()) continue;
+        if (f.name != figure || !f.error()) continue;
         ++calls;
-        near += std::abs(*f.ratio() - 1) <= within;
+        near += *f.error() <= within;
       }
     return calls == 0 ? std::string() : fmt::format("{} within {:.0f}% in {} of {}. ", name, 100 * within, near, calls);
   };

@@ -1,8 +1,8 @@
 // The page of `attest measure --panel --html`.
-const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i] }))
-  .filter((q) => q.predicted !== null && q.measured !== null && q.measured > 0);
+const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i], error: c.errors[i] }))
+  .filter((q) => q.error !== null);
 const drawn = kinds.map((kind, i) => ({ kind, i, points: pointsOf(i) })).filter((f) => f.points.length > 0 && f.kind.name !== "kernels");
-const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${(q.predicted / q.measured).toFixed(3)}`;
+const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${ratio(q)}`;
 // What is counted a second time under another name says nothing new about a model.
 const repeats = ["l2_write_bytes", "spill_store_instructions", "time_us"];
 const first = ["smem_wavefronts", "sm_read_bytes", "dram_read_bytes", "cycles"];  // from the right
@@ -33,7 +33,7 @@ function diagonal(where, f) {
     axes(svg, width, box, x, y, { xTicks: ticks, yTicks: ticks, xFormat: (v) => brief(format(v)), yFormat: (v) => brief(format(v)),
       xLabel: "measured", yLabel: `${title(f.kind.name)}, predicted` });
     svg.append("line").attr({ x1: x(domain[0]), y1: y(domain[0]), x2: x(domain[1]), y2: y(domain[1]), stroke: colors.soft, "stroke-dasharray": "3 4" });
-    f.points.forEach((q) => tip(svg.append("circle").attr({ cx: x(q.measured), cy: y(Math.max(q.predicted, domain[0])), r: 0.3 * e,
+    f.points.forEach((q) => tip(svg.append("circle").attr({ cx: x(Math.max(q.measured, domain[0])), cy: y(Math.max(q.predicted, domain[0])), r: 0.3 * e,
       fill: shadeOf(q), "fill-opacity": 0.75, stroke: "#fff" }), ofCall(q, format)));
     return box.top + box.height + 2.8 * e;
   });
@@ -41,13 +41,13 @@ function diagonal(where, f) {
 
 function drawDiagonals() {
   say("diagonals", drawn.length === 0 ? "Nothing was predicted of these calls, so there is nothing to hold the counters against."
-    : "A point a call, logarithmic axes; on the dashed line both are equal. What was predicted as 0 stands on the lower edge.");
+    : "A point a call, logarithmic axes; on the dashed line both are equal. What was predicted or measured as 0 stands on an edge.");
   legend("diagonals", grades.map(([, color, text]) => ({ color, kind: "round", text })));
   drawn.forEach((f) => diagonal(section("diagonals").select(".chart").append("div"), f));
 }
 
 function drawErrors() {
-  say("errors", "|predicted / measured \u2212 1|, mean and most, of the calls that a mechanism was chosen for; coloured by the mean; a dash where nothing is predicted.");
+  say("errors", `What predicted and measured differ by, of what was measured (${ofWrites}): mean and most of the calls that a mechanism was chosen for; coloured by the mean; a dash where nothing is predicted.`);
   legend("errors", grades.map(([, color, text]) => ({ color, kind: "round", text })));
   const rows = mechanisms.filter((m) => m !== "").concat("all");
   const shades = [], cells = rows.map((mechanism) => [mechanism].concat(modelled.map((f) => {
@@ -84,7 +84,7 @@ function drawCalls() {
     calls.map((c) => [c.mechanism || "\u2013", c.words].concat(columns.map((f) => {
       const q = f.points.find((p) => p.call === c);
       const none = c.predicted[f.i] > 0 && c.measured[f.i] === 0 ? "of 0" : "\u2013";
-      return q ? (q.predicted / q.measured).toFixed(3) : none;
+      return q && q.measured > 0 ? ratio(q) : none;
     }), c.bound || c.unpredicted || "\u2013")));
 }
 

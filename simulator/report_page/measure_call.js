@@ -1,9 +1,8 @@
 // The page of `attest measure CASE --html`.
 const call = calls[0];
-const rows = kinds.map((kind, i) => ({ kind, predicted: call.predicted[i], measured: call.measured[i] }))
+const rows = kinds.map((kind, i) => ({ kind, predicted: call.predicted[i], measured: call.measured[i], error: call.errors[i] }))
   .filter((q) => q.kind.name !== "kernels" && (q.predicted !== null || q.measured !== null));
-const compared = rows.filter((q) => q.predicted !== null && q.measured > 0);
-const ratio = (q) => (q.predicted / q.measured).toFixed(3);
+const compared = rows.filter((q) => q.error !== null);
 const figureOf = (q, x) => (x === null ? "\u2013" : shownFigure[q.kind.unit](x));
 
 function drawCallCards() {
@@ -17,7 +16,7 @@ function drawCallCards() {
 /// How far off each figure is, a row each.
 function drawRatios() {
   say("ratios", compared.length === 0 ? `Nothing is predicted of this call: ${call.unpredicted}.`
-    : "Predicted over measured, less one: to the left too little was predicted, to the right too much.");
+    : `What predicted and measured differ by, of what was measured (${ofWrites}): to the left too little was predicted, to the right too much.`);
   if (compared.length === 0) return;
   legend("ratios", grades.map(([, color, text]) => ({ color, kind: "round", text })));
   chart(section("ratios").select(".chart"), "how far off each figure is", (svg, width) => {
@@ -27,10 +26,10 @@ function drawRatios() {
     const y = d3.scale.linear().domain([0, compared.length]).range([box.top, box.top + box.height]);
     const ticks = x.ticks(Math.min(8, Math.max(2, Math.floor(box.width / (5 * e)))));
     axes(svg, width, box, x, y, { xTicks: ticks, yTicks: [], xFormat: (v) => (v > 0 ? "+" : "") + Math.round(100 * v) + "%", yFormat: String,
-      xLabel: "predicted over measured, less one", yLabel: "" });
+      xLabel: "predicted less measured", yLabel: "" });
     svg.append("line").attr({ x1: x(0), x2: x(0), y1: box.top, y2: box.top + box.height, stroke: colors.soft });
     compared.forEach((q, i) => {
-      const at = x(q.predicted / q.measured - 1), middle = y(i + 0.5);
+      const at = x(q.predicted < q.measured ? -off(q) : off(q)), middle = y(i + 0.5);
       textAt(svg, box.left - 0.6 * e, middle + 0.25 * e, title(q.kind.name), { anchor: "end" });
       svg.append("line").attr({ x1: x(0), x2: at, y1: middle, y2: middle, stroke: shadeOf(q), "stroke-width": 0.2 * e });
       tip(svg.append("circle").attr({ cx: at, cy: middle, r: 0.35 * e, fill: shadeOf(q) }),

@@ -1,7 +1,9 @@
 // What the pages of `attest measure --html` share.
 const kinds = data.figures, calls = data.calls;
 const shownFigure = { B: bytes, us: time, "%": (x) => x.toFixed(1) + "%", "": count };
-const off = (q) => Math.abs(q.predicted / q.measured - 1);
+const off = (q) => q.error;
+const ofWrites = "of DRAM writes, some of which stay in L2, of O and LSE at least";
+const ratio = (q) => (q.measured > 0 ? (q.predicted / q.measured).toFixed(3) : "\u2013");
 const grades = [[0.02, colors.good, "within 2%"], [0.1, colors.fused, "within 10%"], [Infinity, colors.unfused, "further off"]];
 const shadeOf = (q) => grades.find(([limit]) => off(q) <= limit)[1];
 const title = (name) => name.replace(/_/g, " ");

@@ -56,6 +56,7 @@ TEST(Comparison, FiguresStandBesideTheirCountersInOneUnit) {
   const auto json = to_json(c);
   EXPECT_EQ(json["figures"][0]["name"], "dram_read_bytes");
   EXPECT_DOUBLE_EQ(json["figures"][0]["ratio"], 1.25);
+  EXPECT_DOUBLE_EQ(json["figures"][0]["error"], 0.25);
   EXPECT_TRUE(json["figures"][2]["measured"].is_null());
   EXPECT_THAT(to_table(c), HasSubstr("dram__bytes_read.sum"));
 }
@@ -210,6 +211,23 @@ TEST(Comparison, ErrorsAreMeansAndMostsOverAMechanismsCalls) {
   EXPECT_EQ(every.worst, &all[1]);
   EXPECT_EQ(errors_of(all, "sm_read_bytes").calls, 0);
   EXPECT_THAT(to_table(all), HasSubstr("5.0/10.0"));
+}
+
+// What a call has written stays in L2 in part: of what little went to DRAM nobody wants to know a tenth.
+TEST(Comparison, ErrorsOfDramWritesAreOfTheOutputAtLeast) {
+  MeasuredCall call = counted("a", 8, 1);
+  const auto error = [&](double written) {
+    call.launches[0].counters["dram__bytes_write.sum"] = written;
+    Comparison compared = compare(call, load_device("h200"), nullptr);
+    for (ComparedFigure& f : compared.figures)
+      if (f.name == "dram_write_bytes") return f.predicted = 0, f.error();
+    throw std::logic_error("no such figure");
+  };
+  const double output = 8 * 512 * (2 * 64 + 4);
+  EXPECT_DOUBLE_EQ(*error(0), 0);
+  EXPECT_DOUBLE_EQ(*error(output / 100), 0.01);
+  EXPECT_DOUBLE_EQ(*error(3 * output), 1);
+  EXPECT_FALSE(figure(compare(call, load_device("h200"), nullptr), "sm_write_bytes").error()) << "not measured";
 }
 
 TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {

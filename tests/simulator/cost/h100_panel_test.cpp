@@ -31,15 +31,16 @@ constexpr Beyond beyond[] = {
     {"forced spill", "cycles", 4.7, 14.5, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.4, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "occupancy_percent", 7, 18, "as on an H200"},
+    {"paged", "dram_write_bytes", 10, 18.4, "pages of 256 keys: too much, not looked into"},
 };
 
 TEST(Panel, AnH100) { expect_goals(counted_panel(ATTEST_H100 "/panel_placed.csv", load_device("h100")), beyond); }
 
 // Another one, which the models had not seen, with tensors where nobody noted.
 TEST(Panel, TensorsThatLieAnywhereOnAnH100) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.4, 8},      {"l2_read_bytes", 3.1, 33.4},
-                                      {"l2_crossing_bytes", 2, 16.2}, {"cycles", 2.7, 14.9},
-                                      {"dram_write_bytes", 6, 100.1}, {"dram_read_bytes", 1.1, 10.7}};
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.4, 8},       {"l2_read_bytes", 3.1, 33.4},
+                                      {"l2_crossing_bytes", 2, 16.2},  {"cycles", 2.7, 14.9},
+                                      {"dram_write_bytes", 2.2, 19.4}, {"dram_read_bytes", 1.1, 10.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h100_panel.csv", load_device("h100")), reached);
 }
 
@@ -54,10 +55,10 @@ TEST(Panel, AnH100ThroughNsightCompute) {
     double mean, most;
   };
   for (const OfMechanism& r : {OfMechanism{"split", "dram_read_bytes", 0.3, 0.8},
-                               {"split", "dram_write_bytes", 7.8, 14.5},
+                               {"split", "dram_write_bytes", 4.7, 11.2},
                                {"split", "cycles", 4.1, 5.5},
                                {"unfused", "dram_read_bytes", 0.4, 1.0},
-                               {"unfused", "dram_write_bytes", 2.7, 7.9},
+                               {"unfused", "dram_write_bytes", 2.7, 7.1},
                                {"unfused", "cycles", 5.4, 7.1},
                                {"", "registers_per_thread", 0, 0},
                                {"", "smem_wavefronts", 0.01, 0.2},
@@ -66,7 +67,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"", "dram_read_bytes", 1.23, 15},
                                {"", "l2_read_bytes", 2.71, 27},
                                {"", "l2_crossing_bytes", 3.0, 13.9},
-                               {"", "dram_write_bytes", 7.9, 100},
+                               {"", "dram_write_bytes", 3.8, 25.1},
                                {"", "cycles", 3.1, 11.8}}) {
     const FigureErrors e = errors_of(panel.compared, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);

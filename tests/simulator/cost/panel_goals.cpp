@@ -12,9 +12,10 @@
 namespace attest {
 namespace {
 
-/// Of the errors of a mechanism's calls, in per cent: what is wanted; and how far from 1 the mean ratio of all calls
-/// that keep it may be, which is what was reached on an H200, rounded up, and holds on an H100, but for occupancy:
-/// there it is what was reached on an H100, whose last waves end sooner in the model since CTAs alone take their time.
+/// Of the errors of a mechanism's calls, in per cent: what is wanted; and how far the mean of all calls
+/// that keep it may be too high or too low, which is what was reached on an H200, rounded up, and holds on an H100, but
+/// for occupancy: there it is what was reached on an H100, whose last waves end sooner in the model since CTAs alone
+/// take their time.
 struct Goal {
   const char* figure;
   double mean, most, bias;
@@ -33,7 +34,7 @@ constexpr Goal goals[] = {
     {"dram_read_bytes", 2, 6, 0.6},
     {"cycles", 6, 12, 1.1},
     {"l2_crossing_bytes", 5, any, 1.8},
-    {"dram_write_bytes", 15, any, 2.2},
+    {"dram_write_bytes", 10, 10, 2.2},
     {"occupancy_percent", 5, 10, 1.05},
     {"xu_instructions", 0.02, 0.02, 0.002},
     {"spill_store_instructions", 10, 10, 0.9},
@@ -74,7 +75,7 @@ void expect_reached(const CountedPanel& panel, std::span<const ReachedByAll> rea
 void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {
   std::fputs(to_table(panel.compared).c_str(), stdout);
   for (const Goal& goal : goals) {
-    double ratios = 0;
+    double too_high = 0;
     int calls = 0;
     for (const std::string& mechanism : mechanisms_of(panel.compared)) {
       const FigureErrors e = errors_of(panel.compared, goal.figure, mechanism);
@@ -91,15 +92,15 @@ void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {
       }
       for (const Comparison& c : panel.compared)
         for (const ComparedFigure& f : c.figures) {
-          if (c.call.mechanism != mechanism || f.name != goal.figure || !f.ratio()) continue;
-          ratios += *f.ratio();
+          if (c.call.mechanism != mechanism || f.name != goal.figure || !f.error()) continue;
+          too_high += *f.predicted < *f.measured ? -*f.error() : *f.error();
           ++calls;
         }
     }
     ASSERT_GT(calls, 0) << goal.figure;
-    std::printf("%-21s %3d calls keep %.4g / %.4g, mean ratio %.4f\n", goal.figure, calls, goal.mean, goal.most,
-                ratios / calls);
-    EXPECT_LE(100 * std::abs(ratios / calls - 1), goal.bias) << goal.figure;
+    std::printf("%-21s %3d calls keep %.4g / %.4g, too high by %.2f\n", goal.figure, calls, goal.mean, goal.most,
+                100 * too_high / calls);
+    EXPECT_LE(100 * std::abs(too_high / calls), goal.bias) << goal.figure;
   }
   for (const Beyond& b : beyond) EXPECT_GT(errors_of(panel.compared, b.figure, b.mechanism).calls, 0) << b.mechanism;
 }

@@ -42,7 +42,7 @@ constexpr Beyond beyond[] = {
     {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 7.9, 23.5, "CTAs in step merge more of their requests in the model"},
     {"forced spill", "dram_read_bytes", 2.6, 4.2, "SMs' paces, and what else makes up for them, which is not known"},
-    {"headdim", "dram_write_bytes", 15.7, 100, "32 columns displace nothing, and 1792 bytes are counted"},
+    {"long", "dram_write_bytes", 4.7, 10.3, "the first call that a new machine counted has 9 MiB more"},
     {"paged", "occupancy_percent", 8.7, 23, "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
 
@@ -50,9 +50,9 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond)
 
 // Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
 TEST(Panel, TensorsThatLieAnywhere) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.5},      {"l2_read_bytes", 2.7, 26.6},
-                                      {"l2_crossing_bytes", 1.5, 10},   {"cycles", 2.4, 10.3},
-                                      {"dram_write_bytes", 5.7, 100.1}, {"dram_read_bytes", 0.7, 8.7}};
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.5},    {"l2_read_bytes", 2.7, 26.6},
+                                      {"l2_crossing_bytes", 1.5, 10}, {"cycles", 2.4, 10.3},
+                                      {"dram_write_bytes", 1.8, 9.6}, {"dram_read_bytes", 0.7, 8.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
 }
 
@@ -61,7 +61,7 @@ TEST(Panel, TensorsThatLieAnywhere) {
 TEST(Panel, CountedAfterwards) {
   constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.2},      {"l2_read_bytes", 2.71, 21.8},
                                       {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.3, 9.6},
-                                      {"dram_write_bytes", 4.4, 100.1}, {"dram_read_bytes", 0.6, 4.7}};
+                                      {"dram_write_bytes", 2.0, 12.6},  {"dram_read_bytes", 0.6, 4.7}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_3.csv", load_device("h200")), reached);
 }
 

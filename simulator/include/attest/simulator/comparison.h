@@ -19,8 +19,13 @@ struct ComparedFigure {
   std::string_view counter;  // that it is measured by
   std::string_view model;    // what predicts it; empty: nothing does
   std::optional<double> predicted, measured;
+  /// Errors are parts of what was measured, but of no less than this: of DRAM writes O and LSE, of which some stays in
+  /// L2 when a call ends.
+  double least_whole = 0;
   /// Predicted over measured; none where either is missing or the measured one is 0.
   std::optional<double> ratio() const;
+  /// How far it is off, 0 where it is as predicted; none where either is missing, or there is nothing to be a part of.
+  std::optional<double> error() const;
 };
 
 /// A call, what was counted of it and what a plan leads one to expect.
@@ -38,7 +43,7 @@ struct Comparison {
 /// cycles and its time were counted.
 Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan, bool warm = false);
 
-/// How far a figure is off over some calls: |predicted / measured - 1|.
+/// How far a figure is off over some calls.
 struct FigureErrors {
   int calls = 0;
   double mean = 0, most = 0;

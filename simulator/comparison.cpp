@@ -33,6 +33,7 @@ struct Figure {
   std::string_view model;
   Value (*predicted)(const R&);
   Value (*unfused)(const UnfusedCost&);
+  double (*least_denominator)(const Problem&) = nullptr;  // of its error
 };
 
 constexpr auto total = [](const Call& call, std::string_view counter) { return call.sum(counter); };
@@ -59,7 +60,8 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.dram_read_bytes; }},
     {"dram_write_bytes", "B", "dram__bytes_write.sum", total, "L2: what is written back while the kernels run",
      [](const R& r) -> Value { return r.dram_write_bytes; },
-     [](const UnfusedCost& u) -> Value { return u.dram_write_bytes; }},
+     [](const UnfusedCost& u) -> Value { return u.dram_write_bytes; },
+     [](const Problem& p) { return static_cast<double>(compulsory_bytes(p).write); }},
     {"sm_read_bytes", "B", "l1tex__m_xbar2l1tex_read_bytes.sum", total, program,
      [](const R& r) -> Value { return r.sm_read_bytes; }, nullptr},
     {"sm_write_bytes", "B", "l1tex__m_l1tex2xbar_write_bytes.sum", total,
@@ -120,9 +122,9 @@ std::optional<double> ComparedFigure::ratio() const {
 
 std::optional<double> ComparedFigure::error() const {
   if (!predicted || !measured) return std::nullopt;
-  const double whole = std::max(*measured, least_whole);
-  if (whole <= 0) return std::nullopt;
-  return std::abs(*predicted - *measured) / whole;
+  const double denominator = std::max(*measured, least_denominator);
+  if (denominator <= 0) return std::nullopt;
+  return std::abs(*predicted - *measured) / denominator;
 }
 
 Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan, bool warm) {
@@ -165,7 +167,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     ComparedFigure& figure = result.figures.emplace_back();
     figure.name = f.name, figure.unit = f.unit, figure.counter = f.counter, figure.model = f.model;
     figure.measured = f.measured(call, f.counter);
-    if (f.name == "dram_write_bytes") figure.least_whole = static_cast<double>(compulsory_bytes(call.c.problem).write);
+    if (f.least_denominator != nullptr) figure.least_denominator = f.least_denominator(call.c.problem);
     if (report && f.predicted != nullptr) figure.predicted = f.predicted(*report);
     if (unfused && f.unfused != nullptr) figure.predicted = f.unfused(*unfused);
     // gpu/unfused multiplies fp32 by code whose time is not known

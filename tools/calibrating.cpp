@@ -59,7 +59,8 @@ class Calibrator {
       step("code", [this] { measure_code(); });
     } else {
       result_.missing.emplace_back(
-          "wgmma, gpc_sides, gpc_clocks, step_deviation_*, l2_shares, code_cache_bytes, code_bytes_per_clock: these "
+          "wgmma, gpc_sides, gpc_clocks, gpc_clock_spread_*, step_deviation_*, l2_shares, code_cache_bytes, "
+          "code_bytes_per_clock: these "
           "micro-benchmarks are for compute capability 9.0");
     }
     return std::move(result_);
@@ -150,11 +151,7 @@ class Calibrator {
   }
 
   void measure_dram_latency() {
-    Latency dram = latency_of(lines_together(false));
-    for (int allocation = 1; allocation < 3; ++allocation) {  // as DRAM's rate
-      const Latency again = latency_of(lines_together(false));
-      if (again.cycles + again.tail_cycles < dram.cycles + dram.tail_cycles) dram = again;
-    }
+    const Latency dram = latency_of(lines_together(false));
     measured(&DeviceSpec::dram_latency_cycles, dram.cycles, together_ + ", beside what varies");
     measured(&DeviceSpec::dram_latency_tail_cycles, dram.tail_cycles, together_ + ", what varies");
   }
@@ -253,7 +250,9 @@ class Calibrator {
     for (const double clock : walks.wgmma.over_mean) result_.device.gpc_clocks.push_back(std::round(1e4 * clock) / 1e4);
     result_.device.origins.push_back(
         {"gpc_clocks", "measured by attest calibrate: clocks of SMs over the global timer while wgmma is busy"});
-    measured(&DeviceSpec::gpc_clock_spread_mma_sync_over_wgmma, walks.mma_sync.deviation / walks.wgmma.deviation,
+    constexpr double most = 1.5;  // that a device file may have
+    measured(&DeviceSpec::gpc_clock_spread_mma_sync_over_wgmma,
+             std::min(most, walks.mma_sync.deviation / walks.wgmma.deviation),
              "how far a launch's GPCs lie apart, likewise");
     const std::string how = "over 16 key tiles of 8 CTAs a head from L2, ";
     measured(&DeviceSpec::step_deviation_mma_sync, walks.deviation_mma_sync, how + "two CTAs an SM");

@@ -51,14 +51,15 @@ Walks measure_walks() {
   // the second as key tiles come to attention kernels: eight CTAs read a head, which L2 has
   constexpr hardware::DriftSource without_copies{0, 1}, from_l2{8, 12};
   const std::vector<hardware::SmPlace> sms = hardware::locate_sms();
+  hardware::DriftBench bench;
   std::map<bool, std::vector<std::vector<double>>> clocks;  // of wgmma or not
   std::vector<double> two, three, shared, alone;
   for (const hardware::DriftKernel& kernel : hardware::drift_kernels()) {
     const bool wgmma = std::string_view(kernel.matrix) == "wgmma";
-    if (wgmma && !kernel.turns) continue;  // three warpgroups that take no turns lock into paces of their own
-    for (const auto& launch : hardware::measure_drift(kernel, without_copies, launches))
+    if (wgmma && !kernel.turns) continue;  // warpgroups of attention kernels take turns
+    for (const auto& launch : bench.measure(kernel, without_copies, launches))
       clocks[wgmma].push_back(clocks_of_gpcs(launch, sms));
-    for (const auto& launch : hardware::measure_drift(kernel, from_l2, launches)) {
+    for (const auto& launch : bench.measure(kernel, from_l2, launches)) {
       clocks[wgmma].push_back(clocks_of_gpcs(launch, sms));
       std::vector<double>& deviations =
           !wgmma ? (kernel.ctas_an_sm == 2 ? shared : alone) : (kernel.warpgroups == 3 ? three : two);

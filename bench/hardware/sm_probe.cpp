@@ -124,10 +124,11 @@ void print_drift(std::ostream& rows) {
                  {"dram", {22, drift_tiles, true, 20}}};
   constexpr int repeats = 2;
   const std::vector<SmPlace> places = locate_sms();
+  DriftBench bench;
   for (const DriftKernel& k : drift_kernels())
     for (const auto& [name, source] : sources) {
       if (k.query_bytes == 0 && source.keys_a_query < drift_tiles) continue;
-      const std::vector<std::vector<DriftCta>> launches = measure_drift(k, source, repeats);
+      const std::vector<std::vector<DriftCta>> launches = bench.measure(k, source, repeats);
       for (int repeat = 0; repeat < repeats; ++repeat)
         for (std::size_t cta = 0; cta < launches[repeat].size(); ++cta) {
           const DriftCta& c = launches[repeat][cta];

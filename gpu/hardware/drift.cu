@@ -58,14 +58,27 @@ std::vector<DriftKernel> drift_kernels() {
   return kernels;
 }
 
-std::vector<std::vector<DriftCta>> measure_drift(const DriftKernel& kernel, const DriftSource& source, int launches) {
+struct DriftBench::Memory {
+  DeviceArray<std::uint32_t> tiles{0}, queries{kQueryBytes / 4};
+  DeviceArray<std::uint8_t> outputs{kQueryBytes};
+  DeviceArray<float> sink{512}, start{std::vector<float>{0.125F, -1e30F, 0.0F, 0.0F}};
+};
+
+DriftBench::DriftBench() : memory_(std::make_unique<Memory>()) {
+  fill<<<1024, 256>>>(memory_->queries.data(), kQueryBytes / 4);
+}
+DriftBench::~DriftBench() = default;
+
+std::vector<std::vector<DriftCta>> DriftBench::measure(const DriftKernel& kernel, const DriftSource& source,
+                                                       int launches) {
   const int sms = multiprocessors(), ctas = sms * kernel.ctas_an_sm;
   const std::int64_t heads = source.share == 0 ? 0 : (ctas - 1) / source.share + 1;
-  const std::int64_t bytes = heads * source.distinct * 2 * kernel.tile_bytes;
-  const DeviceArray<std::uint32_t> tiles(bytes / 4), queries(kQueryBytes / 4);
-  const DeviceArray<std::uint8_t> outputs(kQueryBytes);
-  const DeviceArray<float> sink(512), start(std::vector<float>{0.125F, -1e30F, 0.0F, 0.0F});
-  fill<<<1024, 256>>>(tiles.data(), bytes / 4);
+  const auto words = static_cast<std::size_t>(heads * source.distinct * 2 * kernel.tile_bytes / 4);
+  Memory& m = *memory_;
+  if (words > m.tiles.size()) {
+    m.tiles = DeviceArray<std::uint32_t>(words);
+    fill<<<1024, 256>>>(m.tiles.data(), static_cast<std::int64_t>(words));
+  }
   struct Launch {
     DeviceArray<DriftLog> logs;
     DeviceArray<unsigned> arrived{1};
@@ -74,11 +87,11 @@ std::vector<std::vector<DriftCta>> measure_drift(const DriftKernel& kernel, cons
   std::vector<Launch> all;
   for (int i = 0; i < launches; ++i) all.emplace_back(DeviceArray<DriftLog>(static_cast<std::size_t>(ctas)));
   for (const Launch& l : all) {
-    if (source.cold) fill<<<1024, 256>>>(queries.data(), kQueryBytes / 4);
-    kernel.launch(
-        sms, {l.logs.data(), l.arrived.data(), l.start_ns.data(), reinterpret_cast<const std::uint8_t*>(tiles.data()),
-              source.share, source.distinct, source.keys_a_query, reinterpret_cast<const std::uint8_t*>(queries.data()),
-              outputs.data(), start.data(), sink.data()});
+    if (source.cold) fill<<<1024, 256>>>(m.queries.data(), kQueryBytes / 4);
+    kernel.launch(sms, {l.logs.data(), l.arrived.data(), l.start_ns.data(),
+                        reinterpret_cast<const std::uint8_t*>(m.tiles.data()), source.share, source.distinct,
+                        source.keys_a_query, reinterpret_cast<const std::uint8_t*>(m.queries.data()), m.outputs.data(),
+                        m.start.data(), m.sink.data()});
   }
   check(cudaDeviceSynchronize());
   std::vector<std::vector<DriftCta>> of_launches;

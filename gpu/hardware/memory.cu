@@ -136,17 +136,18 @@ __global__ void __launch_bounds__(1024) probe_smem_rate(long long* cycles, unsig
   if (mixed == 1) *sink = mixed;
 }
 
-/// How long each of so many launches of `launch(CTAs)` takes, the shortest first.
+int ctas_of_all_sms() { return kCtasAnSm * multiprocessors(); }
+
+/// How long each of so many calls of `launch` takes, the shortest first.
 template <class Launch>
 std::vector<double> seconds_of(int launches, Launch launch) {
-  const int sms = multiprocessors();
   cudaEvent_t began{}, ended{};
   check(cudaEventCreate(&began));
   check(cudaEventCreate(&ended));
   std::vector<double> seconds;
   for (int i = 0; i < launches; ++i) {
     check(cudaEventRecord(began));
-    launch(kCtasAnSm * sms);
+    launch();
     check(cudaGetLastError());
     check(cudaEventRecord(ended));
     check(cudaEventSynchronize(ended));
@@ -164,7 +165,8 @@ std::vector<double> seconds_of(int launches, Launch launch) {
 template <class Launch>
 double rate_of(std::int64_t bytes, int rounds, Launch launch) {
   const DeviceArray<uint4> data(static_cast<std::size_t>(bytes / 16));
-  return static_cast<double>(bytes) * rounds / seconds_of(5, [&](int ctas) { launch(data.data(), ctas); })[2];
+  const int ctas = ctas_of_all_sms();
+  return static_cast<double>(bytes) * rounds / seconds_of(5, [&] { launch(data.data(), ctas); })[2];
 }
 
 std::int64_t l2_bytes() {
@@ -240,15 +242,13 @@ DramRates dram_bytes_per_second() {
   constexpr int launches = 200;  // a tenth of a second, in which 40 GiB are cleared
   const DeviceArray<uint4> data(bytes / 16);
   const DeviceArray<unsigned> sink(1);
+  const int ctas = ctas_of_all_sms();
   const auto rate = [&](auto launch) { return bytes / seconds_of(launches, launch)[launches / 8]; };
+  const double apart = rate([&] { probe_read<Reads::apart><<<ctas, kThreads>>>(data.data(), bytes, 1, sink.data()); });
+  const double near = rate([&] { probe_read<Reads::near><<<ctas, kThreads>>>(data.data(), bytes, 1, sink.data()); });
   const auto half = data.size() / 2;
-  const double copy = rate([&](int) {
-    check(cudaMemcpyAsync(data.data() + half, data.data(), half * sizeof(uint4), cudaMemcpyDeviceToDevice));
-  });
-  const double apart =
-      rate([&](int ctas) { probe_read<Reads::apart><<<ctas, kThreads>>>(data.data(), bytes, 1, sink.data()); });
-  const double near =
-      rate([&](int ctas) { probe_read<Reads::near><<<ctas, kThreads>>>(data.data(), bytes, 1, sink.data()); });
+  const double copy = rate(
+      [&] { check(cudaMemcpyAsync(data.data() + half, data.data(), half * sizeof(uint4), cudaMemcpyDeviceToDevice)); });
   return {std::max(apart, near), copy};
 }
 double l2_write_bytes_per_second() {

@@ -43,7 +43,7 @@ function drawDiagonals() {
   say("diagonals", drawn.length === 0 ? "Nothing was predicted of these calls, so there is nothing to hold the counters against."
     : "A point a call, logarithmic axes; on the dashed line both are equal. What was predicted or measured as 0 stands on an edge.");
   legend("diagonals", grades.map(([, color, text]) => ({ color, kind: "round", text })));
-  drawn.forEach((f) => diagonal(section("diagonals").select(".chart").append("div"), f));
+  drawn.filter((f) => f.points.some((q) => q.predicted > 0 || q.measured > 0)).forEach((f) => diagonal(section("diagonals").select(".chart").append("div"), f));
 }
 
 function drawErrors() {

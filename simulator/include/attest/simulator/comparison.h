@@ -21,7 +21,7 @@ struct ComparedFigure {
   std::optional<double> predicted, measured;
   /// Errors are parts of what was measured, but of no less than this: of DRAM writes O and LSE, of which some stays in
   /// L2 when a call ends.
-  double least_whole = 0;
+  double least_denominator = 0;
   /// Predicted over measured; none where either is missing or the measured one is 0.
   std::optional<double> ratio() const;
   /// How far it is off, 0 where it is as predicted; none where either is missing, or there is nothing to be a part of.

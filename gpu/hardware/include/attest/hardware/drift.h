@@ -1,6 +1,7 @@
 // How far CTAs drift apart that walk key tiles of attention side by side: when each asks for each tile.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 namespace attest::hardware {
@@ -40,9 +41,22 @@ struct DriftCta {
   std::vector<DriftTile> tiles;
 };
 
-/// The CTAs of each of so many launches, one behind the other. In a launch all CTAs start at one time of the global
-/// timer, and their cycles are of one clock, the mean of theirs. Throws std::runtime_error with CUDA's words where a
-/// call of it fails.
-std::vector<std::vector<DriftCta>> measure_drift(const DriftKernel& kernel, const DriftSource& source, int launches);
+/// Its memory stays from kernel to kernel: what is freed is cleared while the next one is measured. All throws
+/// std::runtime_error with CUDA's words where a call of it fails.
+class DriftBench {
+ public:
+  DriftBench();
+  ~DriftBench();
+  DriftBench(const DriftBench&) = delete;
+  DriftBench& operator=(const DriftBench&) = delete;
+
+  /// The CTAs of each of so many launches, one behind the other. In a launch all CTAs start at one time of the global
+  /// timer, and their cycles are of one clock, the mean of theirs.
+  std::vector<std::vector<DriftCta>> measure(const DriftKernel& kernel, const DriftSource& source, int launches);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
 
 }  // namespace attest::hardware

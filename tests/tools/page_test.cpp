@@ -107,6 +107,21 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
   }
 }
 
+// Small calls leave their output in L2: on logarithmic axes a figure that is 0 throughout has no place.
+TEST_F(Page, DrawsNoDiagonalOfZeros) {
+  folder.write("small.csv", R"(# NVIDIA H200
+mechanism,kernel,case,launch,function,dram__bytes_read.sum,dram__bytes_write.sum
+headdim,sm80,"{""nheads"":1,""seqlen_q"":256,""seqlen_k"":256,""headdim"":32}",0,f,100000,0
+headdim,sm80,"{""nheads"":2,""seqlen_q"":256,""seqlen_k"":256,""headdim"":32}",0,f,200000,0
+)");
+  make("measure", "small.html", {"--panel", "--from", "small.csv"});
+  for (const json& page : seen(folder, {"small.html"})) {
+    expect_whole(page);
+    EXPECT_EQ(page["sections"]["diagonals"]["charts"], 1);
+    EXPECT_EQ(page["sections"]["calls"]["rows"], 2);
+  }
+}
+
 // Each call of that panel alone: with a plan, of the unfused path, without a prediction.
 TEST_F(Page, DrawsCountersOfOneCall) {
   const auto page_of = [&](const std::string& kernel) {

@@ -1,4 +1,4 @@
-// How fast DRAM is after memory was freed, which the GPU clears in the background. CSV to standard output.
+// How fast DRAM is after memory was freed, which the GPU seems to clear in the background. CSV to standard output.
 //
 //     freed_memory > docs/results/h200-l2/freed_memory.csv
 //

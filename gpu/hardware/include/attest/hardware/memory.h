@@ -31,8 +31,8 @@ double l2_write_bytes_per_second();
 
 /// Bytes a second of 2 GiB that all SMs read once, 16 bytes a lane past L1, and that a copy of one half to the other
 /// reads and writes: the fastest eighth of 200 times each, a tenth of a second. After memory was freed, by this process
-/// or another, the GPU clears it in the background, a GiB in 2.5 ms, and until then copies are a tenth slower: of up to
-/// 80 GiB this does not hang on it.
+/// or another, the GPU seems to clear it in the background, a GiB in 2.5 ms, and until then copies are a tenth slower:
+/// of up to 80 GiB this does not hang on it.
 struct DramRates {
   double read = 0, copy = 0;
 };

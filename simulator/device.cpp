@@ -106,6 +106,13 @@ constexpr Field fields[] = {
     {"launch_overhead_seconds", &DeviceSpec::launch_overhead_seconds, 0, 1, Field::both},
 };
 
+const Field& field_of(DeviceMember member) {
+  const auto* const at =
+      std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.member == member; });
+  if (at == std::end(fields)) throw std::logic_error("a member of a device that no file has");
+  return *at;
+}
+
 bool has(DeviceKind kind, const Field& f) {
   return f.of == Field::both || (f.of == Field::gpu) == (kind == DeviceKind::gpu);
 }
@@ -225,12 +232,9 @@ std::size_t DeviceSpec::num_estimates() const {
       std::count_if(origins.begin(), origins.end(), [](const FieldOrigin& o) { return o.estimated; }));
 }
 
-std::string_view device_field_name(DeviceMember member) {
-  const auto* const at =
-      std::find_if(std::begin(fields), std::end(fields), [&](const Field& f) { return f.member == member; });
-  if (at == std::end(fields)) throw std::logic_error("a member of a device that no file has");
-  return at->name;
-}
+std::string_view device_field_name(DeviceMember member) { return field_of(member).name; }
+
+FieldRange device_field_range(DeviceMember member) { return {field_of(member).low, field_of(member).high}; }
 
 void copy_device_field(std::string_view field, const DeviceSpec& from, DeviceSpec& to) {
   for (const Field& f : fields)

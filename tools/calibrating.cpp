@@ -88,6 +88,12 @@ class Calibrator {
   }
   template <class T>
   void measured(T DeviceSpec::*member, double value, const std::string& how) {
+    const auto [low, high] = device_field_range(member);
+    if (!(value >= low && value <= high)) {  // another GPU's is nearer the truth than none
+      result_.missing.push_back(
+          fmt::format("{}: {:.4g} was measured; a device has {} to {}", device_field_name(member), value, low, high));
+      return;
+    }
     know(member, value, "measured by attest calibrate: " + how);
   }
   template <class T>
@@ -250,9 +256,7 @@ class Calibrator {
     for (const double clock : walks.wgmma.over_mean) result_.device.gpc_clocks.push_back(std::round(1e4 * clock) / 1e4);
     result_.device.origins.push_back(
         {"gpc_clocks", "measured by attest calibrate: clocks of SMs over the global timer while wgmma is busy"});
-    constexpr double most = 1.5;  // that a device file may have
-    measured(&DeviceSpec::gpc_clock_spread_mma_sync_over_wgmma,
-             std::min(most, walks.mma_sync.deviation / walks.wgmma.deviation),
+    measured(&DeviceSpec::gpc_clock_spread_mma_sync_over_wgmma, walks.mma_sync.deviation / walks.wgmma.deviation,
              "how far a launch's GPCs lie apart, likewise");
     const std::string how = "over 16 key tiles of 8 CTAs a head from L2, ";
     measured(&DeviceSpec::step_deviation_mma_sync, walks.deviation_mma_sync, how + "two CTAs an SM");

@@ -14,17 +14,10 @@ namespace {
 
 using hardware::DriftCta;
 
-/// Of each GPC the mean of its SMs, by its lowest SM.
 std::vector<double> clocks_of_gpcs(const std::vector<DriftCta>& launch, const std::vector<hardware::SmPlace>& sms) {
-  std::map<int, std::vector<double>> of_gpc;
-  for (const DriftCta& cta : launch) of_gpc[sms.at(cta.sm).gpc].push_back(cta.mhz);
-  std::vector<double> clocks;
-  for (const auto& [gpc, all] : of_gpc) {
-    double sum = 0;
-    for (const double mhz : all) sum += mhz;
-    clocks.push_back(sum / static_cast<double>(all.size()));
-  }
-  return clocks;
+  std::vector<hardware::OfSm> clocks;
+  for (const DriftCta& cta : launch) clocks.push_back({cta.sm, cta.mhz});
+  return hardware::means_of_gpcs(clocks, sms);
 }
 
 /// CTAs of one GPC are alike, of two that share an SM those that are the first there.

@@ -4,7 +4,6 @@
 //
 // Of each launch, a GPC's clock over the mean of the GPCs, from readings of each SM's clock and the global timer before
 // and after it.
-#include <cmath>
 #include <cstdio>
 #include <map>
 #include <vector>
@@ -12,6 +11,9 @@
 #include "attest/gpu/cuda_error.h"
 #include "attest/hardware/device.h"
 #include "attest/hardware/placement.h"
+#include "attest/hardware/random_numbers.h"
+#include "attest/hardware/sm_clock.h"
+#include "attest/simulator/calibration.h"
 #include "attest/sm80/sm80_forward.h"
 
 namespace {
@@ -19,47 +21,10 @@ namespace {
 using namespace attest;
 using hardware::DeviceArray;
 
-constexpr int kReadings = 32, kLaunches = 3;
+constexpr int kLaunches = 3;
 
-struct Reading {
-  long long clock;
-  std::uint64_t ns;
-};
-
-__global__ void read_clocks(Reading* out) {
-  if (threadIdx.x != 0) return;
-  for (int i = 0; i < kReadings; ++i) {
-    const std::uint64_t before = hardware::global_time_ns();
-    std::uint64_t now = before;
-    while (now == before) now = hardware::global_time_ns();
-    out[hardware::sm_id() * kReadings + i] = {clock64(), now};
-  }
-}
-
-// Numbers between -2 and 2, as bits of bf16.
-__global__ void fill(std::uint16_t* out, std::int64_t count, unsigned seed) {
-  for (std::int64_t i = blockIdx.x * static_cast<std::int64_t>(blockDim.x) + threadIdx.x; i < count;
-       i += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
-    unsigned x = static_cast<unsigned>(i) * 2654435761u ^ seed;
-    x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu, x ^= x >> 16;
-    out[i] = static_cast<std::uint16_t>(__float_as_uint(static_cast<float>(x) * 0x1p-30F - 2) >> 16);
-  }
-}
-
-// Cycles a ns of each GPC, by its lowest SM.
-std::map<int, double> clocks_of_gpcs(const std::vector<Reading>& before, const std::vector<Reading>& after,
-                                     const std::vector<hardware::SmPlace>& sms) {
-  std::map<int, double> clocks, counted;
-  for (std::size_t sm = 0; sm < sms.size(); ++sm) {
-    double cycles = 0, ns = 0;
-    for (std::size_t i = sm * kReadings; i < (sm + 1) * kReadings; ++i) {
-      cycles += static_cast<double>(after[i].clock - before[i].clock);
-      ns += static_cast<double>(after[i].ns - before[i].ns);
-    }
-    clocks[sms[sm].gpc] += cycles / ns, counted[sms[sm].gpc] += 1;
-  }
-  for (auto& [gpc, clock] : clocks) clock /= counted[gpc];
-  return clocks;
+__global__ void read_clocks(hardware::ClockReadings* of_sms) {
+  if (threadIdx.x == 0) hardware::read_clock(of_sms[hardware::sm_id()]);
 }
 
 void measure(const Case& c, const std::vector<hardware::SmPlace>& sms, const DeviceLimits& device) {
@@ -70,30 +35,34 @@ void measure(const Case& c, const std::vector<hardware::SmPlace>& sms, const Dev
   const auto tensor = [&](int i) {
     return TensorRef{memory[i].data(), p.seqlen_q * p.nheads * p.headdim, p.nheads * p.headdim, p.headdim};
   };
-  for (unsigned i = 0; i < 3; ++i)
-    fill<<<1024, 256>>>(reinterpret_cast<std::uint16_t*>(memory[i].data()), elements, i + 1);
+  for (int i = 0; i < 3; ++i)
+    hardware::fill_with_random_pairs(reinterpret_cast<std::uint32_t*>(memory[i].data()), elements / 2,
+                                     i * elements / 2);
   ForwardArgs args;
   args.q = tensor(0), args.k = tensor(1), args.v = tensor(2), args.o = tensor(3);
   args.lse = reinterpret_cast<float*>(memory[4].data());
   const auto forward = make_sm80_forward();
   workspace.reserve(forward->workspace_bytes(c, device));
   const auto count = static_cast<unsigned>(sms.size());
-  const DeviceArray<Reading> before(count * kReadings), after(count * kReadings);
+  const DeviceArray<hardware::ClockReadings> before(count), after(count);
   for (int launch = 0; launch < kLaunches; ++launch) {
     cuda_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     read_clocks<<<count, 32, hardware::kSmemOneCtaAnSm>>>(before.data());
     forward->launch(c, args, workspace.data(), nullptr);
     read_clocks<<<count, 32, hardware::kSmemOneCtaAnSm>>>(after.data());
     cuda_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    const std::map<int, double> clocks = clocks_of_gpcs(before.download(), after.download(), sms);
-    double mean = 0, deviation = 0;
-    for (const auto& [gpc, clock] : clocks) mean += clock / static_cast<double>(clocks.size());
-    for (const auto& [gpc, clock] : clocks)
-      deviation += std::pow(clock / mean - 1, 2) / static_cast<double>(clocks.size());
+    const std::vector<hardware::ClockReadings> first = before.download(), last = after.download();
+    std::vector<hardware::OfSm> clocks;
+    double mhz = 0;
+    for (unsigned sm = 0; sm < count; ++sm) {
+      clocks.push_back({sm, 1000 * hardware::cycles_per_ns(first[sm], last[sm])});
+      mhz += clocks.back().value / count;
+    }
+    const GpcClocks of_gpcs = gpc_clocks_of({hardware::means_of_gpcs(clocks, sms)});
     std::printf("%lld,%lld,%lld,%lld,%d,%d,%.1f,%.5f", static_cast<long long>(p.batch),
                 static_cast<long long>(p.nheads), static_cast<long long>(p.seqlen_q), static_cast<long long>(p.headdim),
-                p.causal == Causal::none ? 0 : 1, launch, 1000 * mean, std::sqrt(deviation));
-    for (const auto& [gpc, clock] : clocks) std::printf(",%.5f", clock / mean);
+                p.causal == Causal::none ? 0 : 1, launch, mhz, of_gpcs.deviation);
+    for (const double over_mean : of_gpcs.over_mean) std::printf(",%.5f", over_mean);
     std::printf("\n");
   }
 }

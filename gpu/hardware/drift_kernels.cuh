@@ -6,18 +6,18 @@
 #include "attest/hardware/device.h"
 #include "attest/hardware/drift.h"
 #include "attest/hardware/key_tile.cuh"
+#include "attest/hardware/random_numbers.h"
+#include "attest/hardware/sm_clock.h"
 
 namespace attest::hardware {
 
-inline constexpr int kClockReadings = 32;
 inline constexpr std::int64_t kQueryBytes = std::int64_t{256} << 20;
 
 /// What a CTA notes down.
 struct DriftLog {
   unsigned sm;
-  long long began;                      ///< its SM's clock at the common start
-  long long clock[2][kClockReadings];   ///< of its SM, as the global timer moves on,
-  std::uint64_t ns[2][kClockReadings];  ///< to these: before the tiles and after them
+  long long began;              ///< its SM's clock at the common start
+  ClockReadings before, after;  ///< the tiles
   std::uint32_t asked[drift_tiles], asked_v[drift_tiles], ended[drift_tiles];  ///< cycles from `began`
 };
 
@@ -33,27 +33,6 @@ struct DriftArguments {
   float* sink;
 };
 
-/// Two numbers of bf16 between -2 and 2, as matrix units of a kernel with data have them: what they are made of decides
-/// how much power is drawn, and so the clocks.
-__device__ inline std::uint32_t random_pair(std::uint32_t i) {
-  std::uint32_t x = i * 2654435761u;
-  x ^= x >> 16, x *= 0x7feb352du, x ^= x >> 15, x *= 0x846ca68bu, x ^= x >> 16;
-  const auto number = [](std::uint32_t of_16_bits) {
-    return __float_as_uint(static_cast<float>(of_16_bits) * 0x1p-14F - 2) >> 16;
-  };
-  return number(x & 0xffff) | number(x >> 16) << 16;
-}
-
-__device__ inline void read_clocks(DriftLog& log, int when) {
-  for (int i = 0; i < kClockReadings; ++i) {
-    const std::uint64_t before = global_time_ns();
-    std::uint64_t now = before;
-    while (now == before) now = global_time_ns();
-    log.clock[when][i] = clock64();
-    log.ns[when][i] = now;
-  }
-}
-
 /// Called by every thread; all CTAs of the grid leave at the same time of the global timer. Returns this SM's clock.
 __device__ inline long long start_together(const DriftArguments& a) {
   __shared__ long long began;
@@ -62,7 +41,7 @@ __device__ inline long long start_together(const DriftArguments& a) {
   if (threadIdx.x == 0) log.sm = sm_id();
   grid_barrier(a.arrived, generation, gridDim.x);
   if (threadIdx.x == 0) {
-    read_clocks(log, 0);
+    read_clock(log.before);
     if (blockIdx.x == 0) *static_cast<volatile std::uint64_t*>(a.start_ns) = global_time_ns() + 100'000;
     std::uint64_t start = 0;
     while (start == 0) start = *static_cast<volatile std::uint64_t*>(a.start_ns);

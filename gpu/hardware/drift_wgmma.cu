@@ -178,7 +178,7 @@ __device__ void consume(const DriftArguments& a, std::uint32_t base, const Ring&
   }
   if (S::turns && group == 0) named_sync(turn, 256);  // the arrival that nobody waited for
   a.sink[threadIdx.x] = all;
-  if (threadIdx.x == 0) read_clocks(log, 1);
+  if (threadIdx.x == 0) read_clock(log.after);
 }
 
 template <class S>

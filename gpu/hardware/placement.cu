@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "attest/hardware/device.h"
@@ -155,6 +156,15 @@ std::vector<SmPlace> locate_sms() {
     places[sm] = {.side = side, .rank_of_side = count[side]++, .gpc = gpc[sm]};
   }
   return places;
+}
+
+std::vector<double> means_of_gpcs(const std::vector<OfSm>& all, const std::vector<SmPlace>& sms) {
+  std::map<int, std::vector<double>> of_gpc;
+  for (const OfSm& of : all) of_gpc[sms.at(of.sm).gpc].push_back(of.value);
+  std::vector<double> means;
+  for (const auto& [gpc, values] : of_gpc)
+    means.push_back(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()));
+  return means;
 }
 
 std::vector<std::uint8_t> page_homes(std::uint8_t* buffer, std::int64_t bytes, const std::vector<SmPlace>& sms) {

@@ -137,6 +137,12 @@ using DeviceMember = std::variant<std::int64_t DeviceSpec::*, double DeviceSpec:
 /// The field's name in device files.
 std::string_view device_field_name(DeviceMember member);
 
+/// What a device file may have for the field, inclusive; of a list each entry.
+struct FieldRange {
+  double low = 0, high = 0;
+};
+FieldRange device_field_range(DeviceMember member);
+
 /// The names of all fields that a device file of either kind has.
 std::vector<std::string_view> device_field_names();
 

@@ -18,6 +18,13 @@ struct SmPlace {
 /// which SMs clusters were placed on.
 std::vector<SmPlace> locate_sms();
 
+/// Of what each of some SMs has, the mean over each GPC, by the lowest SM of it.
+struct OfSm {
+  unsigned sm = 0;
+  double value = 0;
+};
+std::vector<double> means_of_gpcs(const std::vector<OfSm>& all, const std::vector<SmPlace>& sms);
+
 /// The home partition of each 4 KiB page of a device buffer, in SmPlace's numbering.
 std::vector<std::uint8_t> page_homes(std::uint8_t* buffer, std::int64_t bytes, const std::vector<SmPlace>& sms);
 

@@ -85,11 +85,20 @@ L1Cache::L1Cache(int lines, std::span<const std::uint32_t> rows, std::size_t han
 void L1Cache::let_go(Bank& bank, std::vector<int>& set) {
   const auto chosen = std::min_element(set.begin(), set.end(), [this](int a, int b) {
     if (has_come(a) != has_come(b)) return has_come(a);
-    return held(a).used != held(b).used ? held(b).used : held(a).at < held(b).at;
+    const Held &x = held(a), &y = held(b);
+    if (x.ended != y.ended) return x.ended;
+    if (x.ended) return x.way < y.way;
+    return x.used != y.used ? y.used : x.at < y.at;
   });
   held(*chosen) = {};
   set.erase(chosen);
   --bank.lines;
+}
+
+std::size_t L1Cache::free_way(const std::vector<int>& set) const {
+  std::size_t way = 0;
+  while (std::ranges::any_of(set, [&](int line) { return held_[static_cast<std::size_t>(line)].way == way; })) ++way;
+  return way;
 }
 
 void L1Cache::let_go_at_hand(Bank& bank) {
@@ -106,14 +115,19 @@ bool L1Cache::use(int line, bool keep, double takes) {
   Held& of = held(line);
   const bool hit = of.at >= 0;
   ++accesses_;
-  if (hit && keep) of = {accesses_, true, false, of.arrives};
-  if (hit && !keep && !of.leaves) of = {0, false, false, of.arrives};
+  if (hit && keep) {
+    of = {.at = accesses_, .used = true, .way = of.way, .arrives = of.arrives};
+    std::vector<int>& set = bank.sets[place(line).set];
+    if (std::ranges::all_of(set, [this](int each) { return held(each).used; }))
+      for (const int each : set) held(each).used = each == line;
+  }
+  if (hit && !keep && !of.leaves) of = {.at = accesses_, .ended = true, .way = of.way, .arrives = of.arrives};
   if (bank.lines > bank.room)
     for (int n = hit ? 1 : lines_a_miss; n > 0 && bank.lines > 0; --n) let_go_at_hand(bank);
   if (hit || bank.room == 0) return hit;
   std::vector<int>& set = bank.sets[place(line).set];
   if (set.size() == ways) let_go(bank, set);
-  of = {accesses_, false, !keep, time_ + takes};
+  of = {.at = accesses_, .way = free_way(set), .leaves = !keep, .arrives = time_ + takes};
   set.push_back(line);
   ++bank.lines;
   if (!keep) leaving_.push({of.arrives, line, accesses_}), go_on(time_);
@@ -130,8 +144,6 @@ void L1Cache::go_on(double now) {
     held(line) = {};
   }
 }
-
-double cycles_until_it_comes(double waited_for) { return std::clamp(waited_for, 0.0, l1_miss_cycles); }
 
 std::int64_t smem_set_aside(std::int64_t bytes, const DeviceSpec& device) {
   for (const std::int64_t kib : configurations_kib)
@@ -176,7 +188,7 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
   struct Event {
-    double at, pace;
+    double at;
     int warp, turn;
     std::size_t access;
   };
@@ -186,6 +198,7 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
   of.of_access.resize(trace.accesses.size());
   Noise noise;
   WarpPaces paces(static_cast<std::size_t>(warps));
+  double waited = 0, ended = 0;  // cycles of so many warps' turns as far as they were gone through
   for (int d = 0; d < distances; ++d) {
     const double behind = (2 * d + 1) / (2.0 * distances);
     // a part of `distances`
@@ -199,7 +212,7 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
         for (int warp = 0; warp < warps; ++warp) {
           const double pace = paces.of(static_cast<std::size_t>(warp));
           for (std::size_t i = 0; i < trace.accesses.size(); ++i)
-            events.push_back({begins + pace * trace.accesses[i].at, pace, cta * warps + warp, turn, i});
+            events.push_back({begins + pace * trace.accesses[i].at, cta * warps + warp, turn, i});
         }
         begins += paces.slowest() * trace.cycles;
       }
@@ -207,23 +220,27 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.at < b.at; });
     const Frames frames(places, d * sms_apart, words, ctas * warps);
     L1Cache cache(lines, frames.rows());
-    std::vector<std::vector<bool>> missed(all_warps * turns, std::vector<bool>(trace.accesses.size()));
+    std::vector<std::vector<bool>> missed(all_warps, std::vector<bool>(trace.accesses.size()));
     for (const Event& e : events) {
       cache.go_on(e.at);
       const SpillAccess& a = trace.accesses[e.access];
-      const bool last = a.kind == SpillAccess::Kind::last_load, counted = e.turn >= settled && e.turn < turns;
+      const bool last = a.kind == SpillAccess::Kind::last_load;
       const int line = frames.line(e.warp, a.word);
+      std::vector<bool>& of_warp = missed[static_cast<std::size_t>(e.warp)];
       if (a.kind == SpillAccess::Kind::store) {
         cache.store(line);
-      } else if (!cache.load(line, last, cycles_until_it_comes(e.pace * (a.waited - a.at))) && e.turn < turns) {
-        missed[static_cast<std::size_t>(e.turn) * all_warps + static_cast<std::size_t>(e.warp)][e.access] = true;
+      } else {
+        // its warp may wait, and the others do what warps that wait as often do meanwhile
+        const double others_go_on = ended == 0 ? 1 : trace.cycles / (trace.cycles + waited / ended);
+        of_warp[e.access] = !cache.load(line, last, l1_miss_cycles * others_go_on);
       }
-      if (!counted || e.access + 1 < trace.accesses.size()) continue;
+      if (e.access + 1 < trace.accesses.size() || e.turn >= turns) continue;
+      const double waits = waits_for(trace, of_warp);
+      waited += waits, ++ended;
+      if (e.turn < settled) continue;
+      of.waits += as_often * waits;
+      for (std::size_t i = 0; i < of_warp.size(); ++i) of.of_access[i] += of_warp[i] ? as_often : 0;
       for (const int word : outliving) of.after += cache.holds(frames.line(e.warp, word)) ? 0 : as_often;
-    }
-    for (std::size_t turn = settled * all_warps; turn < missed.size(); ++turn) {
-      of.waits += as_often * waits_for(trace, missed[turn]);
-      for (std::size_t i = 0; i < missed[turn].size(); ++i) of.of_access[i] += missed[turn][i] ? as_often : 0;
     }
   }
   const double times = distances * (turns - settled) * ctas * warps;

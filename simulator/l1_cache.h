@@ -2,10 +2,11 @@
 //
 // A word of a warp is a line of 128 bytes. What shared memory leaves of an SM's memory holds lines, in four banks of
 // 128 sets of 4 ways. Where a bank holds more than it has room for, a hand that goes round its sets has the next one
-// let go of a line: of those that were not hit since they came, where there are any, the least recently used one. A
-// store keeps its line and is written through; so does a load, but for the last one of a word (LDL.LU): where it misses
-// it has a line until its data come, and where it hits the line is the first of its set to go. A line whose data are on
-// their way is not let go of, but for another one of its set where all of that are. A line's set and bank hang on its
+// let go of a line: of those not marked as used the least recently used one. A hit marks a line, and where all of a set
+// are marked then, it alone stays so. A store keeps its line and is written through; so does a load, but for the last
+// one of a word (LDL.LU): where it misses it has a line until its data come, and where it hits the line goes before
+// others of its set, of several such that in the lowest way; a line that comes takes the lowest that is free. A line
+// whose data are on their way is not let go of, but for another one of its set where all of that are. A line's set and bank hang on its
 // virtual address. All of it is measured access by access (docs/results/h200-l1.md), by words of local memory on an
 // H200 alone. H200 and H100 do alike with global memory; other devices are taken to, and LDG.LU is as LDL.LU.
 #pragma once
@@ -50,7 +51,9 @@ class L1Cache {
   static constexpr int lines_a_miss = 5;  // that go where a line comes while its bank holds one too many
   struct Held {
     std::int64_t at = -1;  // of its last use; -1: not held
-    bool used = false;     // was hit since it came
+    bool used = false;     // was hit since it came, and not all others of its set since
+    bool ended = false;    // was hit by a last use, and by nothing since
+    std::size_t way = 0;   // of its set
     bool leaves = false;   // when its data come: a last use's, which nobody has used since
     double arrives = -HUGE_VAL;
   };
@@ -74,6 +77,7 @@ class L1Cache {
   const Place& place(int line) const { return place_of_[static_cast<std::size_t>(line / lines_a_row)]; }
   Held& held(int line) { return held_[static_cast<std::size_t>(line)]; }
   void let_go(Bank& bank, std::vector<int>& set);
+  std::size_t free_way(const std::vector<int>& set) const;
   void let_go_at_hand(Bank& bank);
 
   double time_ = 0;
@@ -93,10 +97,6 @@ struct SpillAccess {
   int word = 0;
   int waited = 0;  // until when a load needs not have brought its word; the next turn's begin and later likewise
 };
-
-/// Cycles until the word of a load that misses has come, `waited_for` of which pass before its warp waits for it: from
-/// then on time stands still.
-double cycles_until_it_comes(double waited_for);
 
 /// Where a kernel's frames lie, of so many words a thread.
 struct FramePlaces {

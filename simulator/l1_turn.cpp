@@ -111,8 +111,7 @@ class Sm {
         cache_.store(line);
         continue;
       }
-      const bool held =
-          cache_.load(line, a.kind == SpillAccess::Kind::last_load, cycles_until_it_comes(a.waited - a.at));
+      const bool held = cache_.load(line, a.kind == SpillAccess::Kind::last_load, l1_miss_cycles);
       missed_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(e.index)] = !held;
     }
   }

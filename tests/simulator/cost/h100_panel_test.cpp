@@ -18,17 +18,17 @@ constexpr const char *narrow = "as on an H200: which CTAs share a head is chance
                      *lost = "calls under a mask: L2 lets go of more than the model has, not known why";
 
 constexpr Beyond beyond[] = {
-    {"headdim", "sm_read_bytes", 0.4, 3.9, narrow},
-    {"layout", "sm_read_bytes", 0.71, 1.42, narrow},
-    {"forced spill", "sm_read_bytes", 1.1, 2.5, "as on an H200; 512 keys under a mask the other way round"},
-    {"synchronous", "sm_read_bytes", 0.78, 1.56, "as on an H200"},
+    {"headdim", "sm_read_bytes", 0.32, 3.3, narrow},
+    {"layout", "sm_read_bytes", 1.9, 3.8, narrow},
+    {"forced spill", "sm_read_bytes", 1.05, 3.1, "as on an H200"},
+    {"synchronous", "sm_read_bytes", 0.76, 1.52, "as on an H200"},
     {"headdim", "sm_write_bytes", 0.21, 2.1, "as on an H200: headdim 72"},
     {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
     {"paged", "l2_read_bytes", 7.2, 21.3, drift},
     {"synchronous", "l2_read_bytes", 7.7, 22.9, drift},
-    {"forced spill", "dram_read_bytes", 4, 6.6, "all too many, which is not known why; as on an H200"},
+    {"forced spill", "dram_read_bytes", 4.2, 6.9, "all too many, which is not known why; as on an H200"},
     {"synchronous", "dram_read_bytes", 2.3, 4.6, lost},
-    {"forced spill", "cycles", 4.7, 14.5, "L2, which it keeps busy, and more crosses"},
+    {"forced spill", "cycles", 4.9, 14.7, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.4, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "occupancy_percent", 7, 18, "as on an H200"},
     {"paged", "dram_write_bytes", 10, 18.4, "pages of 256 keys: too much, not looked into"},
@@ -62,12 +62,12 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"unfused", "cycles", 5.4, 7.1},
                                {"", "registers_per_thread", 0, 0},
                                {"", "smem_wavefronts", 0.01, 0.2},
-                               {"", "sm_read_bytes", 0.3, 5.9},
+                               {"", "sm_read_bytes", 0.34, 5.9},
                                {"", "sm_write_bytes", 0.05, 2.3},
                                {"", "dram_read_bytes", 1.23, 15},
-                               {"", "l2_read_bytes", 2.71, 27},
+                               {"", "l2_read_bytes", 2.8, 27},
                                {"", "l2_crossing_bytes", 3.0, 13.9},
-                               {"", "dram_write_bytes", 3.8, 25.1},
+                               {"", "dram_write_bytes", 3.8, 25.6},
                                {"", "cycles", 3.1, 11.8}}) {
     const FigureErrors e = errors_of(panel.compared, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
@@ -102,10 +102,10 @@ void expect_reached(const std::string& file, bool warm, int calls, std::initiali
 TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached(
       "spill_tails.csv", false, 19,
-      {{"sm_read_bytes", 1.1, 2.9}, {"l2_read_bytes", 2.7, 7.5}, {"dram_read_bytes", 1.8, 8.7}, {"cycles", 4.8, 14}});
+      {{"sm_read_bytes", 1.1, 2.9}, {"l2_read_bytes", 2.7, 8.7}, {"dram_read_bytes", 2.0, 8.7}, {"cycles", 5, 14}});
   expect_reached(
       "spill_tails_blind.csv", false, 21,
-      {{"sm_read_bytes", 0.9, 1.6}, {"l2_read_bytes", 2.0, 14.1}, {"dram_read_bytes", 2.5, 16.9}, {"cycles", 3.5, 7}});
+      {{"sm_read_bytes", 0.9, 2.6}, {"l2_read_bytes", 2.0, 14.1}, {"dram_read_bytes", 2.5, 17.1}, {"cycles", 3.7, 7.5}});
 }
 
 // Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does

@@ -120,10 +120,10 @@ TEST(L1Copies, WordsMissAsOnAnH200) {
     errors[{wait, of.ctas_an_sm}].push_back(predicted - counted);
   }
   const std::map<std::pair<std::string, int>, double> reached = {
-      {{"landed", 1}, 0.02},
-      {{"landed", 2}, 0.04},
-      {{"150", 1}, 0.02},
-      {{"150", 2}, 0.04},
+      {{"landed", 1}, 0.009},
+      {{"landed", 2}, 0.031},
+      {{"150", 1}, 0.015},
+      {{"150", 2}, 0.06},  // all too few, and not known how far apart they are
   };
   ASSERT_EQ(errors.size(), reached.size());
   for (const auto& [kind, off] : errors) {
@@ -135,8 +135,8 @@ TEST(L1Copies, WordsMissAsOnAnH200) {
     EXPECT_EQ(off.size(), 36U);
     EXPECT_LE(sum / n, reached.at(kind));
     if (kind == std::pair<std::string, int>("150", 1)) {
-      EXPECT_NEAR(mean / n, 0, 0.005);
-    }  // -.022 if what is on its way goes
+      EXPECT_NEAR(mean / n, 0, 0.0083);
+    }
   }
 }
 

@@ -119,10 +119,10 @@ TEST(L1Lives, MissesAsCounted) {
     int calls;
     double lines, most;
   };
-  const std::map<std::string, Reached> reached = {{"sm80", {20, 0.962, 0.0005}},
-                                                  {"sm80, window", {36, 0.987, 0.0024}},
-                                                  {"sm80-no-swizzle", {12, 0.958, 0.0004}},
-                                                  {"sm80-no-swizzle, window", {14, 1.056, 0.0013}}};
+  const std::map<std::string, Reached> reached = {{"sm80", {20, 0.986, 0.0005}},
+                                                  {"sm80, window", {36, 1.029, 0.0029}},
+                                                  {"sm80-no-swizzle", {12, 0.987, 0.0004}},
+                                                  {"sm80-no-swizzle, window", {14, 1.083, 0.0013}}};
   ASSERT_EQ(all.size(), reached.size());
   for (const auto& [name, of] : all) {
     std::printf("%s: %d calls, %.3f of the lines, at most %.4f of all bytes off\n", name.c_str(), of.calls,

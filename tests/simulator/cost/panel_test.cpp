@@ -33,15 +33,16 @@ constexpr const char* narrow =
     "which CTAs share a head is chance: eleven panels' counts are 6% apart; and words (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
-    {"headdim", "sm_read_bytes", 0.64, 6.1, narrow},
-    {"layout", "sm_read_bytes", 0.71, 1.41, narrow},
-    {"synchronous", "sm_read_bytes", 0.43, 0.7,
+    {"headdim", "sm_read_bytes", 0.58, 5.5, narrow},
+    {"layout", "sm_read_bytes", 0.52, 1.02, narrow},
+    {"synchronous", "sm_read_bytes", 0.44, 0.74,
      "where frames lie to tensors is chance: counted twice they differ by 0.9"},
-    {"forced spill", "sm_read_bytes", 1.11, 1.61, "too few of the words that miss, not known why"},
+    {"forced spill", "sm_read_bytes", 0.61, 1.86,
+     "512 keys under a mask: too many words miss of an SM's last CTA, not known why"},
     {"headdim", "sm_write_bytes", 0.2, 2.1, "headdim 72: sectors that two stores of a row share merge by chance"},
     {"split", "sm_write_bytes", 0.23, 0.54, "four rows' LSE that leave combine() together fill one sector"},
     {"paged", "l2_read_bytes", 7.9, 23.5, "CTAs in step merge more of their requests in the model"},
-    {"forced spill", "dram_read_bytes", 2.6, 4.2, "SMs' paces, and what else makes up for them, which is not known"},
+    {"forced spill", "dram_read_bytes", 2.64, 5.2, "SMs' paces, and what else makes up for them, which is not known"},
     {"long", "dram_write_bytes", 4.7, 10.3, "the first call that a new machine counted has 9 MiB more"},
     {"paged", "occupancy_percent", 8.7, 23, "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
@@ -60,7 +61,7 @@ TEST(Panel, TensorsThatLieAnywhere) {
 // crosses of a launch.
 TEST(Panel, CountedAfterwards) {
   constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.3, 5.2},      {"l2_read_bytes", 2.71, 21.8},
-                                      {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.3, 9.6},
+                                      {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.3, 9.9},
                                       {"dram_write_bytes", 2.0, 12.6},  {"dram_read_bytes", 0.6, 4.7}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_3.csv", load_device("h200")), reached);
 }

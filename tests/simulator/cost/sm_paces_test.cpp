@@ -223,7 +223,7 @@ void expect_waves(const char* device, const char* path, const std::map<std::int6
 // SMs that go at paces of their own come to a head's keys ever later, until L2 has let go of them. With equal paces the
 // last of these is 0.68.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
-  constexpr Range near{1.0, 1.11};
+  constexpr Range near{1.0, 1.12};
   expect_waves("h100", ATTEST_H100 "/spill_waves.csv", {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}},
                {0.945, 1.06});
 }
@@ -231,7 +231,7 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH200) {
   constexpr Range near{0.97, 1.09};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
-               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.93, 1.03});
+               {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.92, 1.03});
 }
 
 /// Calls of the forced spill by an H200, each at its own clock.
@@ -254,9 +254,9 @@ void expect_spill(const char* path, int calls, Reached reached) {
 // The furthest are calls of a wave that is not quite full, which end with the SM that gets least.
 TEST(SmPaces, SpillOfAnH200sFewWaves) {
   expect_spill(ATTEST_H200_MEASURE "/spill_tails.csv", 40,
-               Reached({{"cycles", 3.7, 10.6},
-                        {"l2_read_bytes", 2.0, 7.4},
-                        {"dram_read_bytes", 5.0, 19.0},
+               Reached({{"cycles", 3.7, 10.9},
+                        {"l2_read_bytes", 2.7, 8.6},
+                        {"dram_read_bytes", 5.1, 19.0},
                         {"dram_write_bytes", 10.6, 73}}));
 }
 
@@ -265,8 +265,8 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
 TEST(SmPaces, SpillOfAnH200CountedAfterwards) {
   expect_spill(ATTEST_H200_MEASURE "/spill_blind.csv", 12,
                Reached({{"cycles", 4.4, 13.4},
-                        {"l2_read_bytes", 0.94, 2.5},
-                        {"dram_read_bytes", 1.61, 4.1},
+                        {"l2_read_bytes", 0.94, 2.9},
+                        {"dram_read_bytes", 1.9, 4.7},
                         {"dram_write_bytes", 3, 5.7}}));
 }
 

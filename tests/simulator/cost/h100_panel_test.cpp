@@ -102,10 +102,12 @@ void expect_reached(const std::string& file, bool warm, int calls, std::initiali
 TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached(
       "spill_tails.csv", false, 19,
-      {{"sm_read_bytes", 1.1, 2.9}, {"l2_read_bytes", 2.7, 8.7}, {"dram_read_bytes", 2.0, 8.7}, {"cycles", 5, 14}});
-  expect_reached(
-      "spill_tails_blind.csv", false, 21,
-      {{"sm_read_bytes", 0.9, 2.6}, {"l2_read_bytes", 2.0, 14.1}, {"dram_read_bytes", 2.5, 17.1}, {"cycles", 3.7, 7.5}});
+      {{"sm_read_bytes", 1.6, 4}, {"l2_read_bytes", 2.8, 8.7}, {"dram_read_bytes", 2.0, 8.7}, {"cycles", 5, 14}});
+  expect_reached("spill_tails_blind.csv", false, 21,
+                 {{"sm_read_bytes", 0.9, 2.6},
+                  {"l2_read_bytes", 2.0, 14.1},
+                  {"dram_read_bytes", 2.5, 17.1},
+                  {"cycles", 3.7, 7.5}});
 }
 
 // Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does

@@ -195,7 +195,7 @@ struct OneSet {
   }
 };
 
-// The second hit leaves none of the set but its own line marked as used, so the first line is the oldest without a mark.
+// The second hit leaves only its own line marked, so the first line is the oldest of the set without a mark.
 TEST(L1Local, AHitThatMarksTheLastOfASetTakesTheOthersMarks) {
   OneSet set;
   for (const int row : {0, 1, 0, 1, 2, 3, 4}) set.load(row);

@@ -6,9 +6,10 @@
 // are marked then, it alone stays so. A store keeps its line and is written through; so does a load, but for the last
 // one of a word (LDL.LU): where it misses it has a line until its data come, and where it hits the line goes before
 // others of its set, of several such that in the lowest way; a line that comes takes the lowest that is free. A line
-// whose data are on their way is not let go of, but for another one of its set where all of that are. A line's set and bank hang on its
-// virtual address. All of it is measured access by access (docs/results/h200-l1.md), by words of local memory on an
-// H200 alone. H200 and H100 do alike with global memory; other devices are taken to, and LDG.LU is as LDL.LU.
+// whose data are on their way is not let go of, but for another one of its set where all of that are. A line's set and
+// bank hang on its virtual address. All of it is measured access by access (docs/results/h200-l1.md), by words of local
+// memory on an H200 alone. H200 and H100 do alike with global memory; other devices are taken to, and LDG.LU is as
+// LDL.LU.
 #pragma once
 #include <array>
 #include <cmath>

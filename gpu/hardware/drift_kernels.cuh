@@ -16,8 +16,8 @@ inline constexpr std::int64_t kQueryBytes = std::int64_t{256} << 20;
 /// What a CTA notes down.
 struct DriftLog {
   unsigned sm;
-  long long began;              ///< its SM's clock at the common start
-  ClockReadings before, after;  ///< the tiles
+  long long began;                                                             ///< its SM's clock at the common start
+  ClockReadings before, after;                                                 ///< the tiles
   std::uint32_t asked[drift_tiles], asked_v[drift_tiles], ended[drift_tiles];  ///< cycles from `began`
 };
 

@@ -1,8 +1,7 @@
-#include "attest/hardware/random_numbers.h"
-
 #include <cuda_runtime.h>
 
 #include "attest/hardware/device.h"
+#include "attest/hardware/random_numbers.h"
 
 namespace attest::hardware {
 namespace {

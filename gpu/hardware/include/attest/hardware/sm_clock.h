@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
 
 #include "attest/hardware/device.h"
 
@@ -20,10 +19,9 @@ struct ClockReadings {
  private:
   template <class T>
   static double mean(const T (&all)[count], T from) {
-    // differences of T are exact, also of a time before `from`
-    return std::accumulate(all, all + count, 0.0,
-                           [&](double sum, T x) { return sum + static_cast<double>(static_cast<long long>(x - from)); }) /
-           count;
+    double sum = 0;
+    for (const T x : all) sum += static_cast<double>(static_cast<long long>(x - from));  // exact, also before `from`
+    return sum / count;
   }
 };
 

@@ -230,7 +230,7 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
       if (a.kind == SpillAccess::Kind::store) {
         cache.store(line);
       } else {
-        // its warp may wait, and the others do what warps that wait as often do meanwhile
+        // meanwhile its warp may wait, and the others go on as far as a warp does that waits as often as until now
         const double others_go_on = ended == 0 ? 1 : trace.cycles / (trace.cycles + waited / ended);
         of_warp[e.access] = !cache.load(line, last, l1_miss_cycles * others_go_on);
       }

@@ -52,7 +52,7 @@ class L1Cache {
   static constexpr int lines_a_miss = 5;  // that go where a line comes while its bank holds one too many
   struct Held {
     std::int64_t at = -1;  // of its last use; -1: not held
-    bool used = false;     // was hit since it came, and not all others of its set since
+    bool used = false;     // is marked: was hit, and no other hit has left all of its set marked since
     bool ended = false;    // was hit by a last use, and by nothing since
     std::size_t way = 0;   // of its set
     bool leaves = false;   // when its data come: a last use's, which nobody has used since

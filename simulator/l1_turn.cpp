@@ -111,6 +111,7 @@ class Sm {
         cache_.store(line);
         continue;
       }
+      // beside what calls take, others hardly wait for words: they go on meanwhile
       const bool held = cache_.load(line, a.kind == SpillAccess::Kind::last_load, l1_miss_cycles);
       missed_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(e.index)] = !held;
     }

@@ -91,7 +91,7 @@ class Calibrator {
     const auto [low, high] = device_field_range(member);
     if (!(value >= low && value <= high)) {  // another GPU's is nearer the truth than none
       result_.missing.push_back(
-          fmt::format("{}: {:.4g} was measured; a device has {} to {}", device_field_name(member), value, low, high));
+          fmt::format("{}: {:.6g} came out, a device has {} to {}", device_field_name(member), value, low, high));
       return;
     }
     know(member, value, "measured by attest calibrate: " + how);

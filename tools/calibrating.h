@@ -10,7 +10,7 @@ namespace attest::tools {
 
 struct Calibration {
   DeviceSpec device;                 // by the name that CUDA has for it: "NVIDIA H200"; its origins say what is known
-  std::vector<std::string> missing;  // what could not be measured and why, a line each
+  std::vector<std::string> missing;  // what could not be measured, or no device file may have: a line each
 };
 
 /// Takes less than two minutes; a line a step on stderr.

@@ -6,6 +6,7 @@
 // and after it.
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "attest/gpu/cuda_error.h"
@@ -53,15 +54,13 @@ void measure(const Case& c, const std::vector<hardware::SmPlace>& sms, const Dev
     cuda_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const std::vector<hardware::ClockReadings> first = before.download(), last = after.download();
     std::vector<hardware::OfSm> clocks;
-    double mhz = 0;
-    for (unsigned sm = 0; sm < count; ++sm) {
-      clocks.push_back({sm, 1000 * hardware::cycles_per_ns(first[sm], last[sm])});
-      mhz += clocks.back().value / count;
-    }
-    const GpcClocks of_gpcs = gpc_clocks_of({hardware::means_of_gpcs(clocks, sms)});
+    for (unsigned sm = 0; sm < count; ++sm) clocks.push_back({sm, 1000 * hardware::cycles_per_ns(first[sm], last[sm])});
+    const std::vector<double> mhz = hardware::means_of_gpcs(clocks, sms);
+    const double mean = std::accumulate(mhz.begin(), mhz.end(), 0.0) / static_cast<double>(mhz.size());
+    const GpcClocks of_gpcs = gpc_clocks_of({mhz});
     std::printf("%lld,%lld,%lld,%lld,%d,%d,%.1f,%.5f", static_cast<long long>(p.batch),
                 static_cast<long long>(p.nheads), static_cast<long long>(p.seqlen_q), static_cast<long long>(p.headdim),
-                p.causal == Causal::none ? 0 : 1, launch, mhz, of_gpcs.deviation);
+                p.causal == Causal::none ? 0 : 1, launch, mean, of_gpcs.deviation);
     for (const double over_mean : of_gpcs.over_mean) std::printf(",%.5f", over_mean);
     std::printf("\n");
   }

@@ -7,7 +7,8 @@ namespace {
 
 // An SM's clock: its rate, and how late the CTA started.
 struct Clock {
-  double rate, late_ns;  // cycles a ns
+  double rate;  // cycles a ns
+  double late_ns;
   Clock(const DriftLog& log, std::uint64_t start_ns) {
     rate = cycles_per_ns(log.before, log.after);
     late_ns = log.before.mean_ns(start_ns) - log.before.mean_cycles(log.began) / rate;

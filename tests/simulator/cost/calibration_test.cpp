@@ -150,15 +150,18 @@ TEST(Calibration, EveryMemberHasItsName) {
   EXPECT_EQ(device_field_name(&DeviceSpec::num_sms), "num_sms");
   EXPECT_EQ(device_field_name(&DeviceSpec::exp_per_clock), "exp_per_clock");
   EXPECT_EQ(device_field_name(&DeviceSpec::gpc_sides), "gpc_sides");
+  DeviceSpec copy;
+  copy_device_field("gpc_sides", load_device("h200"), copy);
+  EXPECT_EQ(copy.gpc_sides, load_device("h200").gpc_sides);
+}
+
+TEST(Calibration, AFieldsRangeIsWhatADeviceFileMayHave) {
   const auto [low, high] = device_field_range(&DeviceSpec::dram_efficiency);
   const DeviceSpec h100 = load_device("h100");
   EXPECT_GT(low, 0);
   EXPECT_EQ(device_with(h100, "dram_efficiency", high, "test").dram_efficiency, high);
   EXPECT_THROW(device_with(h100, "dram_efficiency", 1.01 * high, "test"), InvalidInput);
   EXPECT_THROW(device_with(h100, "dram_efficiency", 0.99 * low, "test"), InvalidInput);
-  DeviceSpec copy;
-  copy_device_field("gpc_sides", load_device("h200"), copy);
-  EXPECT_EQ(copy.gpc_sides, load_device("h200").gpc_sides);
 }
 
 // CTAs whose key tiles vary by themselves: how much is found again, whatever the pace of their group.

@@ -12,7 +12,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/tile_walk.h"
 #include "compiled_spill.h"
-#include "l1_cache.h"
+#include "spill_misses.h"
 
 namespace attest {
 

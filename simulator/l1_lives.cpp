@@ -24,7 +24,6 @@ class Sm {
         missed_of_(static_cast<std::size_t>(slots_)) {
     auto stored = outputs_.begin();
     for (const SmEvent& e : of.events) {
-      cache_.go_on(e.at);
       const SmEvent::Kind before = std::exchange(last_[static_cast<std::size_t>(e.slot)], e.kind);
       switch (e.kind) {
         case SmEvent::Kind::start:

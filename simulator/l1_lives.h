@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attest/simulator/tile_walk.h"
-#include "l1_cache.h"
+#include "spill_misses.h"
 
 namespace attest {
 

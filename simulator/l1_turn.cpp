@@ -8,7 +8,6 @@
 namespace attest {
 namespace {
 
-constexpr int sms_apart = 8;       // of those that are gone through
 constexpr int argument_lines = 4;  // of ForwardParams: the tensor's, the page table, granules, slots
 
 /// In a CTA's turn; its warps go together.
@@ -79,12 +78,12 @@ class Sm {
         turns_in_all_(turns + ctas_),
         turn_(turn),
         trace_(trace),
-        frames_(places, placement * sms_apart, turn.words, ctas_ * plan.num_warps),
+        frames_(places, placement * L1Sample::sms_apart, turn.words, ctas_ * plan.num_warps),
         cache_(lines, rows(plan, keys, placement)),
         arrives_(argument_lines, -HUGE_VAL),
         missing_(trace.accesses.size()) {}
 
-  void go_on(double now) { cache_.go_on(now); }
+  void advance(double now) { cache_.advance(now); }
   void call(double now) {
     for (std::size_t line = 0; line < argument_lines; ++line) {
       const bool held = cache_.load(arguments_.at(line), false, l1_miss_cycles);
@@ -132,9 +131,12 @@ class Sm {
   }
   L1Turn counted() const {
     const auto part = [](double n, double of) { return of == 0 ? 0 : n / of; };
-    L1Turn turn{part(waited_for_, asked_), 0, part(waits_, turns_), part(found_ * ctas_, copies_ * (ctas_ - 1)),
-                missing_};
-    for (double& of_access : turn.of_access) of_access = part(of_access, turns_);
+    L1Turn turn;
+    turn.spilled.of_access = missing_;
+    turn.spilled.waits = part(waits_, turns_);
+    turn.arguments = part(waited_for_, asked_);
+    turn.copies = part(found_ * ctas_, copies_ * (ctas_ - 1));
+    for (double& of_access : turn.spilled.of_access) of_access = part(of_access, turns_);
     return turn;
   }
 
@@ -184,11 +186,11 @@ class Sm {
 
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
                int lines, const FramePlaces& places, int ctas, std::optional<double> lag) {
-  constexpr int distances = L1Turn::sms, turns = 10, settled = 4;
+  constexpr int distances = L1Sample::distances;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
   L1Turn mean;
-  mean.of_access.resize(trace.accesses.size());
+  mean.spilled.of_access.resize(trace.accesses.size());
   for (int d = 0; d < distances; ++d) {
     const double behind = lag.value_or((2 * d + 1) / (2.0 * distances));
     struct Placed {
@@ -206,13 +208,13 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
     std::stable_sort(events.begin(), events.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
     std::vector<KeysAt> of_sm;
     for (int cta = 0; cta < ctas; ++cta) of_sm.push_back(keys[static_cast<std::size_t>(d * ctas + cta) % keys.size()]);
-    Sm sm(plan, turn, trace, of_sm, turns, lines, places, d);
-    for (int t = 0; t < turns; ++t) {
-      if (t == settled) sm.count_anew();
+    Sm sm(plan, turn, trace, of_sm, L1Sample::turns, lines, places, d);
+    for (int t = 0; t < L1Sample::turns; ++t) {
+      if (t == L1Sample::settled) sm.count_anew();
       sm.begin_turn();
       for (const auto& [at, turns_behind, e] : events) {
         const double now = t * turn.cycles + at;
-        sm.go_on(now);
+        sm.advance(now);
         if (e.kind == Event::Kind::call) sm.call(now);
         if (e.kind == Event::Kind::copy) sm.copy(e, ctas + t - turns_behind);
         if (e.kind == Event::Kind::spill) sm.spill(e);
@@ -220,11 +222,12 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
       sm.end_turn();
     }
     const L1Turn of = sm.counted();
-    mean.arguments += of.arguments / distances, mean.waits += of.waits / distances;
-    mean.copies += of.copies / distances;
-    for (std::size_t i = 0; i < of.of_access.size(); ++i) mean.of_access[i] += of.of_access[i] / distances;
+    mean.arguments += of.arguments / distances, mean.copies += of.copies / distances;
+    mean.spilled.waits += of.spilled.waits / distances;
+    for (std::size_t i = 0; i < trace.accesses.size(); ++i)
+      mean.spilled.of_access[i] += of.spilled.of_access[i] / distances;
   }
-  mean.loads = part_missing(trace, mean.of_access);
+  mean.spilled.part = part_missing(trace, mean.spilled.of_access);
   return mean;
 }
 

@@ -7,22 +7,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
-#include "l1_cache.h"
+#include "spill_misses.h"
 
 namespace attest {
 
 struct L1Turn {
-  static constexpr int sms = 16;  // that are gone through
+  SpillMisses spilled;   // of words that outlive a turn nothing is known
   double arguments = 0;  // of the calls' lines of arguments those that a warp waits for: gone, or in part on their way
-  double loads = 0;      // of the words that are loaded those that miss
-  double waits = 0;      // cycles that a warp waits for these
   double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds
-  std::vector<double> of_access;  // as SpillMisses has it
-  double after = 0;               // likewise; 0 of l1_turn, which does not know
 };
 
 /// Where the K and V lie that a CTA walks, from where their buffer begins: first bytes, and bytes from a row to the

@@ -16,7 +16,7 @@
 namespace attest {
 namespace {
 
-constexpr int sms_sampled = L1Turn::sms;
+constexpr int sms_sampled = L1Sample::distances;
 
 /// Of a sample of SMs, where in the tensors their CTAs are.
 class OnSms {
@@ -111,13 +111,10 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const auto missing = [&](int words, const SpillTrace& trace) {
     L1Turn turn;
     if (calls) turn = l1_turn(r.plan, r.device, trace, sms->keys(together), lines, places, ctas, lag);
-    if (trace.accesses.empty()) {
-      turn.loads = missing_part(words, r.plan.num_warps, ctas, lines);
-    } else if (!calls) {
-      const SpillMisses alone = spill_misses(trace, r.plan.num_warps, ctas, lines, places);
-      turn.loads = alone.part, turn.waits = alone.waits, turn.of_access = alone.of_access;
-      turn.after = alone.after;
-    }
+    if (trace.accesses.empty())
+      turn.spilled.part = missing_part(words, r.plan.num_warps, ctas, lines);
+    else if (!calls)
+      turn.spilled = spill_misses(trace, r.plan.num_warps, ctas, lines, places);
     return turn;
   };
   const L1Turn of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
@@ -130,21 +127,21 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
   const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
-               missed = masked * words(loads.masked, parked_masked, of_masked.loads) +
-                        (1 - masked) * words(loads.whole, parked_whole, of_whole.loads);
-  return {missed,
-          masked * of_masked.waits + (1 - masked) * of_whole.waits,
-          loads.whole == 0 ? 0 : of_whole.waits * loads.of_cta() / loads.whole,
-          loaded == 0 ? 0 : missed / loaded,
-          masked_last ? of_masked.after : of_whole.after,
-          of_whole.of_access,
-          of_masked.of_access,
-          masked * parked_masked + (1 - masked) * parked_whole,
-          of_whole.arguments,
-          of_whole.copies};
+               missed = masked * words(loads.masked, parked_masked, of_masked.spilled.part) +
+                        (1 - masked) * words(loads.whole, parked_whole, of_whole.spilled.part);
+  return {.words = missed,
+          .waits = masked * of_masked.spilled.waits + (1 - masked) * of_whole.spilled.waits,
+          .waits_of_cta = loads.whole == 0 ? 0 : of_whole.spilled.waits * loads.of_cta() / loads.whole,
+          .part = loaded == 0 ? 0 : missed / loaded,
+          .after = (masked_last ? of_masked : of_whole).spilled.after.value_or(0),
+          .of_whole = of_whole.spilled.of_access,
+          .of_masked = of_masked.spilled.of_access,
+          .parked_loads = masked * parked_masked + (1 - masked) * parked_whole,
+          .arguments = of_whole.arguments,
+          .copies = of_whole.copies};
 }
 
-double missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places) {
+double lines_missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places) {
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   CtaWords words{traces.begin.accesses,  traces.run.accesses,   traces.enter.accesses,
                  traces.masked.accesses, traces.whole.accesses, traces.end.accesses};
@@ -165,9 +162,8 @@ double missed_in_lives(const SimulationReport& r, const MissingWords& missing, c
   if (used_words(words) * r.plan.num_warps * r.ctas_per_sm > lines) return 0;
   if (words.masked.empty() && words.whole.empty() && words.finish.empty()) return 0;
   const Grid grid(r.c, r.plan);
-  return (1 - missing.part) * missed_in_lives(
-                                  words, r.plan.num_warps, r.walk.sms,
-                                  [&](const StoredTile& tile) { return output_of(grid, tile); }, lines, places);
+  const auto output = [&](const StoredTile& tile) { return output_of(grid, tile); };
+  return (1 - missing.part) * missed_in_lives(words, r.plan.num_warps, r.walk.sms, output, lines, places);
 }
 
 SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, const std::optional<LocalFrame>& frame,

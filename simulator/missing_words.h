@@ -4,28 +4,28 @@
 #include <vector>
 
 #include "attest/simulator/report.h"
-#include "l1_cache.h"
+#include "spill_misses.h"
 
 namespace attest {
 
-/// Of a key tile, on average: words that a thread loads and L1 does not have, and cycles that its warp waits for them
-/// alone where it is known in which order it does; of what it loads once a CTA it waits as long for a word.
 struct MissingWords {
-  double words = 0, waits = 0, waits_of_cta = 0;
-  double part = 0;                          // of those that it loads
-  double after = 0;                         // of those that it loads around its key tiles; 0: not known
-  std::vector<double> of_whole, of_masked;  // as SpillMisses::of_access, of such a tile's trace
-  double parked_loads = 0;                  // words of a CTA that the key tile loads
-  double arguments = 0, copies = 0;         // of calls that copy, as l1_turn.h has them
+  double words = 0;                         // of a thread and key tile, on average, that L1 does not have
+  double waits = 0;                         // cycles that a warp waits for those, where their order is known
+  double waits_of_cta = 0;                  // cycles once a CTA, for what it loads then: as many a word
+  double part = 0;                          // of the words that key tiles load those that L1 does not have
+  double after = 0;                         // likewise of what is loaded around key tiles; 0: not known
+  std::vector<double> of_whole, of_masked;  // as SpillMisses::of_access, of such a key tile's trace
+  double parked_loads = 0;                  // words a thread and key tile that were stored before its loop
+  double arguments = 0, copies = 0;         // of calls that copy, as L1Turn has them
 };
 /// Of a report that has its plan, registers and occupancy. `masked` is the part of the key tiles that are masked;
 /// `ctas` share an SM; `together`: on one head's keys; `places` of its frames.
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together,
                            const FramePlaces& places);
 
-/// Lines that a CTA loads and L1 has let go of for what its SM's CTAs store as they start and finish, beside those that
+/// Lines that a CTA loads and L1 has evicted for what its SM's CTAs store as they start and finish, beside those that
 /// are gone for what its key tiles do; 0 where their own words do not fit L1. Of a report that has its walk.
-double missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places);
+double lines_missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places);
 
 /// What L2 sees of a kernel's words, of the order that its traces have where it has them. `spilling` is the report's
 /// plan with all that it spills.

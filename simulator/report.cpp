@@ -129,7 +129,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
           std::lerp(d.l2, std::min(d.l2, l2_alone_cycles(of.words, spilling.spill_words_per_key_tile)), of.part);
       d.l2_waited = std::min(1.0, of.words) * d.l2;  // where none misses none waits behind stores
       d.waits += of.waits + code_waits;
-      // phases have no wait for words that L1 has let go of; kernels miss next to none of theirs or, where spill is
+      // phases have no wait for words that L1 has evicted; kernels miss next to none of theirs or, where spill is
       // forced, dozens
       if (of.words < 1) d.alone = alone;
       return d;
@@ -220,7 +220,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   const double missed_bytes =
       spilled_bytes(of_all_ctas_missing(&MissingWords::words), r.walk.key_tiles) +
       of_all_ctas_missing(&MissingWords::after) * line_bytes * by_all_warps(loaded_around) +
-      line_bytes * missed_in_lives(r, missing, places) * static_cast<double>(r.walk.ctas_with_rows);
+      line_bytes * lines_missed_in_lives(r, missing, places) * static_cast<double>(r.walk.ctas_with_rows);
   // neighbours do not ask for these together
   const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes + r.walk.in_part_bytes;
   const double asked = by(Operand::q) + by(Operand::k) + by(Operand::v) + static_cast<double>(counts.atomic_bytes);

@@ -4,7 +4,7 @@
 
 #include "attest/simulator/tile_walk.h"
 #include "compiled_registers.h"
-#include "l1_cache.h"
+#include "spill_misses.h"
 
 namespace attest {
 

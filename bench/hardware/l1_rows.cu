@@ -4,7 +4,7 @@
 //     l1_rows > docs/results/h200-l1/rows.csv
 //
 // A row of four lines has a line in each bank of L1, so that all banks do alike. Most sequences begin with accesses at
-// random of a row more than L1 has room for: where it lets go of one line at a time, the one that is not there says
+// random of a row more than L1 has room for: where it evicts one line at a time, the one that is not there says
 // what all others are. Rows 2^16 and more apart are pages of their own in a reserved range of addresses, whose first
 // one is a multiple of its size; `alias` has one page in two places there.
 #include <cuda.h>

@@ -5,7 +5,7 @@
 //     local_places sets            frames that are stored once and loaded in each turn, beside a range that fills all
 //                                  sets evenly: sets that have more of the frames' lines than it leaves ways for miss
 //     local_places lags            frames beside heads whose tiles half of the CTAs read once, and the others so many
-//                                  turns later: what L2 has let go of by then is read again
+//                                  turns later: what L2 has evicted by then is read again
 //     local_places bursts          frames whose words go one by one, near each other or apart in time, loaded or not
 #include <algorithm>
 #include <cstdint>

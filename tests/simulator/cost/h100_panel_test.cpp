@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char *narrow = "as on an H200: which CTAs share a head is chance",
                      *drift = "how far CTAs drift that wait for copies",
-                     *lost = "calls under a mask: L2 lets go of more than the model has, not known why";
+                     *lost = "calls under a mask: L2 evicts more than the model has, not known why";
 
 constexpr Beyond beyond[] = {
     {"headdim", "sm_read_bytes", 0.32, 3.3, narrow},

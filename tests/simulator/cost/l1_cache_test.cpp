@@ -1,6 +1,4 @@
 // L1 as local memory sees it, against the benchmark `local` on an H200 (docs/results/h200-sm/local.csv).
-#include "l1_cache.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "compiled_registers.h"
 #include "measured_rows.h"
 #include "queueing_network.h"
+#include "spill_misses.h"
 
 namespace attest {
 namespace {

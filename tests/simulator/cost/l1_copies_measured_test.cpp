@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "l1_cache.h"
+#include "l1_frames.h"
 #include "measured_rows.h"
 
 namespace attest {
@@ -78,7 +78,7 @@ double missing(const Calls& of, int sm, const DeviceSpec& device) {
     for (int warp = 0; warp < warps * of.ctas_an_sm; ++warp) cache.store(frames.line(warp, word));
   int loads = 0, missed = 0;
   for (const auto& [at, line, kind] : accesses) {
-    cache.go_on(at);
+    cache.advance(at);
     if (kind == Kind::store)
       cache.store(line);
     else if (kind == Kind::copy)
@@ -140,7 +140,7 @@ TEST(L1Copies, WordsMissAsOnAnH200) {
   }
 }
 
-// A line is let go of when its data have come, and not before: the hand passes it over.
+// A line is evicted when its data have come, and not before: the hand passes it over.
 TEST(L1Copies, WhatIsOnItsWayStays) {
   std::vector<std::uint32_t> rows;
   for (std::uint32_t row = 0; row < 64; ++row) rows.push_back(row);
@@ -149,7 +149,7 @@ TEST(L1Copies, WhatIsOnItsWayStays) {
   for (const bool come : {false, true}) {
     L1Cache cache(56 + L1Cache::lines_a_row * held, rows);
     for (int row = 0; row < 8; ++row) cache.load(line(row), false, 100);  // of all banks, two to eight each
-    if (come) cache.go_on(100);
+    if (come) cache.advance(100);
     for (int row = 8; row < 64; ++row) cache.load(line(row), false), cache.load(line(row), false);
     int stayed = 0;
     for (int row = 0; row < 8; ++row) stayed += cache.holds(line(row)) ? 1 : 0;

@@ -1,4 +1,4 @@
-// What L1 has let go of between CTAs' starts and finishes, against what CUPTI counted of 82 calls (output_words.csv).
+// What L1 has evicted between CTAs' starts and finishes, against what CUPTI counted of 82 calls (output_words.csv).
 #include "l1_lives.h"
 
 #include <gtest/gtest.h>

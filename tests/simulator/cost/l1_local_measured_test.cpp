@@ -14,7 +14,7 @@
 
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
-#include "l1_cache.h"
+#include "l1_frames.h"
 #include "measured_rows.h"
 #include "warp_paces.h"
 
@@ -52,7 +52,7 @@ std::vector<Sequence> sequences_of(const std::string& file) {
 }
 
 /// What is not known of a sequence: which set the buffer's and the frames' first row is taken to, for the bits beyond
-/// 2^16 rows, which are their pages', and which set lets go of a line first.
+/// 2^16 rows, which are their pages', and which set evicts a line first.
 struct Start {
   std::uint32_t buffer = 0, frames = 0;
   std::size_t hand = 0;
@@ -159,11 +159,11 @@ TEST(L1Local, ALastUseHasALineUntilItsDataCome) {
     L1Cache cache(56 + L1Cache::lines_a_row * room, rows);
     for (int row = 0; row < room; ++row) EXPECT_FALSE(cache.load(of_bank(row), false));
     EXPECT_FALSE(cache.load(of_bank(2), true, 100));
-    cache.go_on(99);
+    cache.advance(99);
     EXPECT_TRUE(cache.holds(of_bank(2)));
-    if (come) cache.go_on(100);
+    if (come) cache.advance(100);
     EXPECT_EQ(cache.holds(of_bank(2)), !come);
-    cache.load(of_bank(0), false);  // a bank that holds one too many lets go of one
+    cache.load(of_bank(0), false);  // a bank that holds one too many evicts one
     int held = 0;
     for (int row = 0; row < 8; ++row) held += cache.holds(of_bank(row)) ? 1 : 0;
     EXPECT_EQ(held, room);
@@ -177,7 +177,7 @@ TEST(L1Local, ALastUseThatIsUsedMeanwhileStays) {
   L1Cache cache(480, rows);
   EXPECT_FALSE(cache.load(1, true, 100));
   EXPECT_TRUE(cache.load(1, false));
-  cache.go_on(1000);
+  cache.advance(1000);
   EXPECT_TRUE(cache.holds(1));
 }
 

@@ -36,7 +36,7 @@ std::vector<Access> accesses_of(const MeasuredRow& row) {
 constexpr int prefix = 2200, l1_kib = 256, kib_a_line = 8;  // lines of a KiB
 
 /// Where a sequence begins is not known: the place of the benchmark's buffer, which is one for all sequences, and the
-/// set that lets go of a line first.
+/// set that evicts a line first.
 struct Start {
   std::uint32_t buffer = 0;
   std::size_t hand = 0;
@@ -101,7 +101,7 @@ std::optional<Compared> compared(const std::vector<Access>& accesses, int lines,
   return of;
 }
 
-/// The first start by which the second half of the prefix is right, where L1 has let go of each line once.
+/// The first start by which the second half of the prefix is right, where L1 has evicted each line once.
 std::optional<std::pair<Start, Compared>> right_start(const std::vector<Access>& accesses, int lines,
                                                       const std::vector<std::uint32_t>& buffers) {
   constexpr std::size_t sets = 128;
@@ -181,7 +181,7 @@ void expect_banks(const std::string& file, int bits) {
         rows.push_back(static_cast<std::uint32_t>(a.row / L1Cache::lines_a_row));
     const int lines = (l1_kib - std::stoi(row.at("smem_kib"))) * kib_a_line;
     int missed = 0, predicted = 0, least_wrong = static_cast<int>(accesses.size());
-    for (std::size_t hand = 0; hand < 128; ++hand) {  // which set lets go first is not known: as the first half has it
+    for (std::size_t hand = 0; hand < 128; ++hand) {  // which set evicts first is not known: as the first half has it
       L1Cache cache(lines, rows, hand);
       int wrong = 0;
       std::array<int, 2> seen_missed{}, not_held{};  // by half

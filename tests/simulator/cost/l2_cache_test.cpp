@@ -1,4 +1,4 @@
-// Which lines L2 keeps, cleans and lets go.
+// Which lines L2 keeps, cleans and evicts.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -138,7 +138,7 @@ TEST(L2Measured, FramesAreWrittenBackBesideHeadsAsMeasured) {
 }
 
 // `local_places lags`: of a head's tiles, which half of its CTAs read in one turn and the others so many turns later,
-// what L2 has let go of by then is read again, beside frames that are stored in each turn, in step.
+// what L2 has evicted by then is read again, beside frames that are stored in each turn, in step.
 TEST(L2Measured, HeadsLiveBesideFramesAsLongAsMeasured) {
   constexpr int heads = 8, tile_bytes = 32'768;
   const DeviceSpec device = load_device("h200");

@@ -16,10 +16,10 @@
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "kernel_code.h"
-#include "l1_cache.h"
 #include "measured_rows.h"
 #include "panel_goals.h"
 #include "reached.h"
+#include "spill_misses.h"
 
 namespace attest {
 namespace {

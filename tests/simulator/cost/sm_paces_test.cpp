@@ -220,7 +220,7 @@ void expect_waves(const char* device, const char* path, const std::map<std::int6
   }
 }
 
-// SMs that go at paces of their own come to a head's keys ever later, until L2 has let go of them. With equal paces the
+// SMs that go at paces of their own come to a head's keys ever later, until L2 has evicted them. With equal paces the
 // last of these is 0.68.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
   constexpr Range near{1.0, 1.12};

@@ -1,0 +1,75 @@
+// Which of a kernel's spill loads find their word in L1, as its warps go through a loop over key tiles.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "attest/simulator/device.h"
+#include "l1_cache.h"
+#include "l1_frames.h"
+
+namespace attest {
+
+/// A warp's access to a word of its frame in a turn of a loop over key tiles. Times are cycles of a warp alone, from
+/// the turn's begin, where no load misses.
+struct SpillAccess {
+  enum class Kind : std::uint8_t { store, load, last_load, call };  // call: of a function that copies, no access
+  int at = 0;
+  Kind kind = Kind::store;
+  int word = 0;
+  int waited = 0;  // until when a load needs not have brought its word; the next turn's begin and later likewise
+};
+
+struct SpillTrace {
+  int cycles = 0;  // of a turn
+  std::vector<SpillAccess> accesses;
+};
+
+/// Of a turn's loads.
+struct SpillMisses {
+  double part = 0;                // of them that miss
+  std::vector<double> of_access;  // of the warps' those that miss, by the trace's accesses; 0 of stores
+  double waits = 0;               // cycles that a warp waits for those, while others ask L2 for nothing
+  std::optional<double> after;  // of the words that outlive a turn those that are gone at its end, where there are any
+};
+
+/// Of a turn's loads those that miss, from the same by access.
+double part_missing(const SpillTrace& trace, std::span<const double> of_access);
+
+/// Cycles that a warp waits in a turn in which those of its accesses miss: loads that are waited for together wait
+/// once, and as much less as a warp has to do before.
+double waits_for(const SpillTrace& trace, const std::vector<bool>& missed);
+
+/// What simulating an SM's L1 turn after turn samples: SMs whose CTAs lie at as many distances from each other, and of
+/// the turns that each goes through those behind the first few.
+struct L1Sample {
+  static constexpr int distances = 16, sms_apart = 8, turns = 10, settled = 4;
+};
+
+/// Where `ctas` CTAs of `warps` share an L1 of `lines`. The warps of a CTA begin each turn together and go through it
+/// at paces of their own. Two CTAs lie as far from each other as is counted (docs/results/h200-sm/warp_paces.csv); of
+/// more, which nobody has counted, each is taken to lie as far behind the one before.
+SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places);
+
+/// A tile's rows, which pass through L1 one after the other. One that is loaded is on its way as a whole.
+struct PassingTile {
+  std::int64_t first_byte = 0;  // of the buffer's
+  int rows = 0, row_bytes = 0;
+  std::int64_t stride_bytes = 0;
+  bool loaded = true;
+};
+/// What passes through an SM's L1, tile by tile, turn after turn.
+using PassingTurns = std::array<std::vector<PassingTile>, 12>;
+
+/// The part of `words` of `warps` each that L1 has evicted when they are loaded again, where they are loaded `uses`
+/// times before each of an SM's turns, of which all but the first few count. The mean of several SMs, whose frames lie
+/// anywhere to the buffer.
+double driven_out(int words, int warps, std::span<const PassingTurns> of_sms, int uses, int lines,
+                  const FramePlaces& places);
+
+/// The part that misses of `words` that a warp stores and loads for the last time once a turn, in an order that is not
+/// known: what does not fit, as if what misses took no place (0.1 more or less in the benchmark).
+double missing_part(int words, int warps, int ctas, int lines);
+
+}  // namespace attest

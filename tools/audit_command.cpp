@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -124,13 +125,30 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
   if (!ended.good()) refuse_end(ended, target, arch);
 }
 
+/// That an object has code for, each once, by lines as "ELF file    1: kernels.1.sm_90a.cubin".
+std::vector<std::string> archs_of(const std::string& file) {
+  std::set<std::string> archs;
+  run_lines({cuobjdump(), "--list-elf", std::filesystem::canonical(file).string()}, [&](std::string_view line) {
+    constexpr std::string_view suffix = ".cubin";
+    const std::size_t at = line.rfind(".sm_");
+    if (line.ends_with(suffix) && at != std::string_view::npos)
+      archs.emplace(escaped(line.substr(at + 1, line.size() - suffix.size() - at - 1)));
+  });
+  return {archs.begin(), archs.end()};
+}
+
 std::vector<SassFunction> read_functions(const Flags& flags, const Subject& subject) {
   const std::string arch = flags.text("--arch").value_or("");
   SassReader reader(subject.parts, arch);
   read_listing(subject.file, arch, reader);
   const std::vector<std::string>& archs = reader.archs();
-  if (!arch.empty() && std::find(archs.begin(), archs.end(), arch) == archs.end())
-    throw InvalidInput("arch", in_quotes(arch), fmt::format("has no code in {}", in_quotes(subject.file)));
+  if (!arch.empty() && std::find(archs.begin(), archs.end(), arch) == archs.end()) {
+    const std::vector<std::string> there = is_elf(subject.file) ? archs_of(subject.file) : archs;
+    const std::string file = is_elf(subject.file) ? std::filesystem::canonical(subject.file).string() : subject.file;
+    throw InvalidInput("arch", in_quotes(arch),
+                       fmt::format("has no code in {}{}{}", in_quotes(file), there.empty() ? "" : ", which has it for ",
+                                   fmt::join(there, ", ")));
+  }
   if (reader.names().empty()) throw InvalidInput("kernel", in_quotes(subject.file), "holds no machine code of a GPU");
   std::vector<SassFunction> functions = reader.take();
   if (functions.empty())
@@ -270,7 +288,7 @@ ExitCode run(const Flags& flags) {
 
 Command audit_command() {
   return {"audit", "A kernel's machine code: its main loop beside what its plan asks for",
-          "  attest audit --kernel sm80 --headdim 128 --seqlen-q 4096 --seqlen-k 4096 --arch sm_90\n"
+          "  attest audit --kernel sm80 --headdim 128 --seqlen-q 4096 --seqlen-k 4096 --arch sm_90a\n"
           "  attest audit --kernel ./libmine.so --function my_forward --plan fa2 --headdim 128\n"
           "  cuobjdump -sass mine.cubin > mine.sass && attest audit --kernel mine.sass",
           [](Flags& flags) {

@@ -49,7 +49,7 @@ TEST(Audit, RefusesInOneLine) {
       {{"--kernel", "text.txt"}, exit_usage, "kernel: 'text.txt' holds no machine code of a GPU"},
       {{"--kernel", ATTEST_LISTING, "--arch", "sm_80"},
        exit_usage,
-       "arch: 'sm_80' has no code in '" ATTEST_LISTING "'"},
+       "arch: 'sm_80' has no code in '" ATTEST_LISTING "', which has it for sm_90\n"},
       {{"--kernel", ATTEST_LISTING, "--function", "yours"}, exit_usage, "function: 'yours' is in none of the 1"},
       {{"--kernel", ATTEST_LISTING, "--plan", "fa4"}, exit_usage, "plan: 'fa4' is none of"},
       {{"--kernel", ATTEST_LISTING, "--set", "bogus=1"}, exit_usage, "set: --set goes with --plan P\n"},
@@ -107,6 +107,28 @@ TEST(Audit, ACuobjdumpThatFailsGivesNoTable) {
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(none.exit_code, exit_usage);
   EXPECT_EQ(none.err, "attest: kernel: 'my.so' holds no machine code of a GPU\n");
+}
+
+TEST(Audit, AnArchitectureThatIsNotThereIsRefusedWithThoseThatAre) {
+  const Folder folder;
+  folder.write("my.so",
+               "\x7f"
+               "ELF");
+  folder.write(
+      "cuobjdump",
+      "#!/bin/sh\n"
+      "[ $1 = --list-elf ] && printf 'ELF file    1: my.1.sm_80.cubin\nELF file    2: my.2.sm_90a.cubin\nELF file  "
+      "  3: other.sm_80.cubin\n' && exit 0\n"
+      "echo 'cuobjdump info    : File does not contain device code' >&2; exit 255\n");
+  std::filesystem::permissions(folder.path() / "cuobjdump", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  const Ran ran = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(ran.exit_code, exit_usage);
+  EXPECT_EQ(ran.err, "attest: arch: 'sm_90' has no code in '" +
+                         (std::filesystem::canonical(folder.path()) / "my.so").string() +
+                         "', which has it for sm_80, sm_90a\n");
 }
 
 // What the CUDA kernels issue for a key tile is what the recorded program says: the compiler can merge and move, but

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -28,6 +29,31 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
     if (best.name.empty() || distance(device) < distance(best)) best = device;
   }
   return best;
+}
+
+std::optional<DeviceSpec> device_called(std::string_view gpu) {
+  std::vector<std::string> words(1);
+  for (const char c : gpu) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  const auto stands_in_words = [&](std::string name) {
+    std::erase(name, '-');
+    for (std::size_t from = 0; from < words.size(); ++from) {
+      std::string run;
+      for (std::size_t i = from; i < words.size() && run.size() < name.size(); ++i) run += words[i];
+      if (run == name) return true;
+    }
+    return false;
+  };
+  for (const std::string& name : device_names()) {
+    if (!stands_in_words(name)) continue;
+    DeviceSpec device = load_device(name);
+    if (device.kind == DeviceKind::gpu) return device;
+  }
+  return std::nullopt;
 }
 
 Latency latency_of(const std::vector<LinesTime>& measured) {

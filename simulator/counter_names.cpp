@@ -1,4 +1,4 @@
-// The counters that are read. HARDWARE facts behind the choice: docs/simulator.md, "Which counter says what".
+// The counters that are read; what the two profilers make of each is compared in docs/results/h200-measure.md.
 #include "attest/simulator/measured_call.h"
 
 namespace attest {

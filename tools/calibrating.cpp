@@ -45,6 +45,7 @@ class Calibrator {
     result_.device.name = limits.name;
     is_hopper_ = limits.compute_capability == 90;
     ask_driver(limits);
+    const std::size_t asked_of_driver = result_.device.origins.size();
     step("DRAM", [this] { measure_dram(); });  // before other memory is freed
     step("shared memory, L2", [this] { measure_memory(); });
     step("DRAM's latency", [this] { measure_dram_latency(); });
@@ -63,6 +64,8 @@ class Calibrator {
           "code_bytes_per_clock: these "
           "micro-benchmarks are for compute capability 9.0");
     }
+    if (result_.device.origins.size() == asked_of_driver)
+      throw EnvironmentError("nothing could be measured; " + result_.missing.front());
     return std::move(result_);
   }
 
@@ -74,8 +77,12 @@ class Calibrator {
     fmt::print(stderr, "attest: {}\n", words);
     try {
       work();
-    } catch (const std::exception& error) {  // such as memory that others hold
+    } catch (const EnvironmentError& error) {
       result_.missing.push_back(fmt::format("{}: {}", words, error.what()));
+    } catch (const CudaError& error) {  // such as memory that others hold
+      result_.missing.push_back(fmt::format("{}: {}", words, error.what()));
+      if (cudaDeviceSynchronize() != cudaSuccess)  // the context is lost, and whatever follows
+        throw EnvironmentError(result_.missing.back());
     }
   }
   template <class T>

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attest/fuzz/check.h"
@@ -16,6 +16,7 @@
 #include "attest/gpu/python_kernel.h"
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/simulator/calibration.h"
 #include "attest/simulator/comparison.h"
 #include "case_flags.h"
 #include "commands.h"
@@ -72,25 +73,28 @@ std::optional<DeviceSpec> named_device(const Flags& flags) {
   return device;
 }
 
-/// The device file that describes a GPU of this name: the longest whose name is in it, letter by letter.
-DeviceSpec device_of(const Flags& flags, const std::string& gpu) {
+/// --device, or the one of the name that CUDA has for the GPU.
+DeviceSpec device_of(const Flags& flags, std::string_view gpu) {
   if (std::optional<DeviceSpec> named = named_device(flags)) return *named;
-  const auto letters = [](const std::string& text) {
-    std::string plain;
-    for (const char c : text)
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-        plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return plain;
+  if (std::optional<DeviceSpec> called = device_called(gpu)) return *called;
+  throw InvalidInput(
+      "device", in_quotes(std::string(gpu)),
+      "is described by no device of `attest devices`; give one with --device, or what `attest calibrate` "
+      "writes");
+}
+
+/// The same of the GPU at hand, which may have no more than its name in common.
+DeviceSpec device_of(const Flags& flags, const MeasuringGpu& gpu) {
+  DeviceSpec device = device_of(flags, gpu.name);
+  const auto refuse_other = [&](const char* what, std::int64_t here, std::int64_t there) {
+    if (here != there && !flags.given("--device"))
+      throw InvalidInput("device", in_quotes(gpu.name),
+                         fmt::format("has {} {}, {} has {}; give one with --device, or what `attest calibrate` writes",
+                                     what, here, device.name, there));
   };
-  std::string best;
-  for (const std::string& name : device_names())  // counters are a GPU's
-    if (load_device(name).kind == DeviceKind::gpu && letters(gpu).find(letters(name)) != std::string::npos &&
-        name.size() > best.size())
-      best = name;
-  if (best.empty())
-    throw InvalidInput("device", in_quotes(gpu),
-                       "is described by no device of `attest devices`; give one with --device");
-  return load_device(best);
+  refuse_other("compute capability", gpu.compute_capability, device.compute_capability);
+  refuse_other("num_sms", gpu.num_sms, device.num_sms);
+  return device;
 }
 
 void measure(std::vector<MeasuredCall>& calls, const Provenance& how, bool progress) {
@@ -118,6 +122,24 @@ Json errors_json(const std::vector<Comparison>& comparisons) {
                           {"most", e.most}});
     }
   return errors;
+}
+
+/// What a heading, "GPU, driver ...", says the counters are of.
+std::string gpu_of(std::string_view heading) { return std::string(heading.substr(0, heading.find(','))); }
+
+/// How `calls` were counted and by what they were predicted: what a result begins with.
+Json provenance_json(const std::string& heading, const std::vector<MeasuredCall>& calls, std::optional<bool> warm,
+                     const DeviceSpec& device) {
+  const std::string via = calls.empty() ? "" : calls.front().via;
+  return {{"measured", heading},
+          {"gpu", gpu_of(heading)},
+          {"via", via.empty() ? Json() : Json(via)},
+          {"warm", warm ? Json(*warm) : Json()},
+          {"device", device.name}};
+}
+
+std::string heading_text(const std::string& heading, const DeviceSpec& device) {
+  return fmt::format("{}; predicted for {}", heading, device.name);
 }
 
 /// The panel's calls that this GPU's memory and kernels admit; the others are told on stderr.
@@ -155,17 +177,17 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   MeasuredFile measured;
   std::optional<OutputFile> csv;
   std::optional<DeviceSpec> device;
-  bool warm = flags.given("--warm");
+  std::optional<bool> warm = flags.given("--warm");
   if (const auto from = flags.text("--from")) {
     for (const std::string& flag : flags.given_of({"--via", "--out"}))
       throw InvalidInput("from", flag, "goes without --from, which reads what was measured");
     measured = read_measured("from", *from);
     if (measured.calls.empty()) throw InvalidInput("from", in_quotes(*from), "holds no call");
-    if (warm && measured.warm == false)
+    if (*warm && measured.warm == false)
       throw InvalidInput("warm", "--warm", fmt::format("goes without {}, whose caches were cold", in_quotes(*from)));
-    warm = measured.warm.value_or(warm);
+    warm = *warm ? warm : measured.warm;  // no comment may say
     refuse_other_calls(flags, measured.calls, other);
-    device = device_of(flags, measured.comments.empty() ? "" : measured.comments.front());
+    device = device_of(flags, measured.comments.empty() ? "" : gpu_of(measured.comments.front()));
   } else {
     const auto open_csv = [&](const std::string& name_in_folder) {
       csv = output_file(flags, "--out", name_in_folder);
@@ -174,7 +196,7 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     };
     open_csv("_panel.csv");  // what is wrong with it whatever the device
     const Provenance how = provenance(flags);
-    device = device_of(flags, how.gpu.name);
+    device = device_of(flags, how.gpu);
     open_csv(device->name + "_panel.csv");
     measured.comments = how.lines();
     measured.calls = admitted(measurement_panel());
@@ -183,21 +205,21 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   }
   std::vector<Comparison> comparisons;
   for (std::size_t i = 0; i < measured.calls.size(); ++i) try {
-      comparisons.push_back(compare(measured.calls[i], *device, nullptr, warm));
+      comparisons.push_back(compare(measured.calls[i], *device, nullptr, warm.value_or(false)));
     } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
       if (measured.lines.empty()) throw;
       throw InvalidInput(*flags.text("--from"), fmt::format("line {}:", measured.lines[i]), error.what());
     }
-  std::string text = to_table(comparisons);
+  const std::string heading = measured.comments.empty() ? "" : measured.comments.front(),
+                    with_device = heading_text(heading, *device);
+  std::string text = fmt::format("{}\n\n{}", with_device, to_table(comparisons));
   if (other) text += "\n" + agreement_table(measured.calls, other->calls);
-  const std::string heading = measured.comments.empty() ? "" : measured.comments.front();
   std::vector<OutputFile::Staged> files;
   if (csv) files.push_back(csv->stage(to_csv(measured.calls, measured.comments)));
-  if (html) files.push_back(html->stage(html_measure(comparisons, heading)));
-  nlohmann::ordered_json result{{"measured", heading},
-                                {"device", device->name},
-                                {"errors", errors_json(comparisons)},
-                                {"calls", comparisons_json(comparisons)}};
+  if (html) files.push_back(html->stage(html_measure(comparisons, with_device)));
+  Json result = provenance_json(heading, measured.calls, warm, *device);
+  result["errors"] = errors_json(comparisons);
+  result["calls"] = comparisons_json(comparisons);
   if (other) result["against"] = agreement_json(measured.calls, other->calls);
   results.finish("measure", result, text, std::move(files));
   return exit_pass;
@@ -260,15 +282,16 @@ ExitCode run(const Flags& flags) {
     if (const std::string why = refusal_in_a_worker(worker, hang_seconds, call); !why.empty()) return unsupported(why);
   const Provenance how = provenance(flags);
   if (const auto why = unmeasurable(call)) return unsupported(*why);
-  const DeviceSpec device = device_of(flags, how.gpu.name);
+  const DeviceSpec device = device_of(flags, how.gpu);
   const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
   measure(calls, how, false);
   const Comparison comparison = compare(call, device, plan ? &*plan : nullptr, how.warm);
-  Json json = {{"measured", how.lines().front()}, {"device", device.name}};
+  const std::string heading = how.lines().front(), with_device = heading_text(heading, device);
+  Json json = provenance_json(heading, calls, how.warm, device);
   json.update(to_json(comparison));
   std::vector<OutputFile::Staged> files;
-  if (html) files.push_back(html->stage(html_measure({comparison}, how.lines().front())));
-  results.finish("measure", json, fmt::format("{}\n{}", how.lines().front(), to_table(comparison)), std::move(files));
+  if (html) files.push_back(html->stage(html_measure({comparison}, with_device)));
+  results.finish("measure", json, fmt::format("{}\n{}", with_device, to_table(comparison)), std::move(files));
   return exit_pass;
 }
 

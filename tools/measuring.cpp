@@ -51,12 +51,25 @@ void reserve_for(const std::vector<MeasuredCall>& calls, DeviceMemory& memory) {
   std::size_t most = std::size_t{512} << 20;
   for (const MeasuredCall& call : calls)
     as_crashes(call, [&] { most = std::max(most, DeviceCall::bytes(*make_device_forward(call.kernel), call.c)); });
-  memory.reserve(most);
+  try {
+    memory.reserve(most);
+  } catch (const CudaError& error) {
+    if (error.error() != cudaErrorMemoryAllocation) throw;
+    std::size_t free = 0, all = 0;
+    cuda_check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    throw EnvironmentError(
+        fmt::format("GPU memory: {} bytes are needed, {} of {} are free; end what holds the others, or take a case of "
+                    "fewer batch entries, heads or tokens",
+                    most, free, all));
+  }
 }
 
 }  // namespace
 
-MeasuringGpu measuring_gpu() { return {open_device(without_gpu).name, driver_version(), cuda_version(CUDART_VERSION)}; }
+MeasuringGpu measuring_gpu() {
+  const DeviceLimits limits = open_device(without_gpu);
+  return {limits.name, driver_version(), cuda_version(CUDART_VERSION), limits.compute_capability, limits.num_sms};
+}
 
 void expect_gpu(std::string_view otherwise) { open_device(otherwise); }
 
@@ -89,19 +102,23 @@ int make_marked_calls(const std::string& file) try {
   const std::vector<MeasuredCall> requests = requests_from_json_text(text.str());
   DeviceMemory memory;
   reserve_for(requests, memory);
-  for (const MeasuredCall& request : requests) {
-    DeviceCall call(make_device_forward(request.kernel), request.c, memory);
-    call.launch();  // clocks rise, and whatever happens once has happened
-    call.wait();
-    cuda_check(cudaProfilerStart(), "cudaProfilerStart");
-    call.mark();
-    call.launch();
-    call.wait();
-    cuda_check(cudaProfilerStop(), "cudaProfilerStop");
-  }
+  for (const MeasuredCall& request : requests)
+    as_crashes(request, [&] {
+      DeviceCall call(make_device_forward(request.kernel), request.c, memory);
+      call.launch();  // clocks rise, and whatever happens once has happened
+      call.wait();
+      cuda_check(cudaProfilerStart(), "cudaProfilerStart");
+      call.mark();
+      call.launch();
+      call.wait();
+      cuda_check(cudaProfilerStop(), "cudaProfilerStop");
+    });
   return exit_pass;
+} catch (const KernelCrashed& error) {
+  fmt::print(stderr, "{}{}\n", measure_worker_says, error.what());
+  return exit_kernel_crashed;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "attest: {}\n", error.what());
+  fmt::print(stderr, "{}{}\n", measure_worker_says, error.what());
   return exit_environment;
 }
 

@@ -1,6 +1,7 @@
 // Counters of calls on the GPU at hand. Everything here throws EnvironmentError, with what to do about it, in a build
 // without CUDA and where there is no GPU.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ struct MeasuringGpu {
   std::string name;     // as CUDA has it: "NVIDIA H200"
   std::string driver;   // "580.159.04"; its CUDA version where the kernel module does not say
   std::string runtime;  // CUDA's in this build
+  std::int64_t compute_capability = 0, num_sms = 0;
 };
 MeasuringGpu measuring_gpu();
 
@@ -32,11 +34,13 @@ std::optional<std::string> unmeasurable(const MeasuredCall& call);
 void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progress);
 
 /// The same through Nsight Compute's `ncu` (in PATH, or what ATTEST_NCU names) around a worker process of ours. It
-/// empties the caches before each launch, not before each call, and has counters that CUPTI lacks.
+/// empties the caches before each launch, not before each call, and has counters that CUPTI lacks. Throws KernelCrashed
+/// where a kernel fails or brings the worker down.
 void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress);
 
 /// The worker that ncu runs: makes the calls of a file once each, a mark of its own before each. The exit status.
 int make_marked_calls(const std::string& file);
 inline constexpr const char* measure_worker_argument = "__measure";
+inline constexpr const char* measure_worker_says = "attest: ";  // before why it ends, on a line of stderr
 
 }  // namespace attest::tools

@@ -12,7 +12,9 @@
 #include <sstream>
 #include <utility>
 
+#include "attest/fuzz/worker.h"
 #include "attest/problem/error.h"
+#include "attest/problem/exit_code.h"
 #include "attest/problem/find_program.h"
 #include "attest/problem/process.h"
 #include "measuring.h"
@@ -98,15 +100,27 @@ void deal_out(std::vector<MeasuredLaunch> launches, std::string_view mark, std::
     throw EnvironmentError(fmt::format("ncu: {} of {} calls are in its log", marks, calls.size()));
 }
 
-std::string why_ncu_failed(int status, std::string_view log) {
-  if (log.find("ERR_NVGPUCTRPERM") != std::string_view::npos)
-    return "ncu: this user may not read the GPU's counters (ERR_NVGPUCTRPERM); run as root, give a container the "
-           "capability SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
-  std::string last;
-  std::istringstream lines{std::string(log)};
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("==ERROR==")) last = line;
-  return fmt::format("ncu ended with status {}{}{}", status, last.empty() ? "" : ": ", last);
+void throw_ncu_failed(int status, std::string_view said) {
+  if (said.find("ERR_NVGPUCTRPERM") != std::string_view::npos)
+    throw EnvironmentError(
+        "ncu: this user may not read the GPU's counters (ERR_NVGPUCTRPERM); run as root, give a container the "
+        "capability SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d");
+  std::string of_ncu, of_worker;
+  int worker_status = 0;
+  std::istringstream lines{std::string(said)};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(measure_worker_says)) of_worker = line.substr(std::string_view(measure_worker_says).size());
+    if (!line.starts_with("==ERROR==")) continue;
+    of_ncu = line;
+    constexpr std::string_view returned = "returned an error code (";
+    if (const auto at = line.find(returned); at != std::string::npos)
+      worker_status = std::atoi(line.c_str() + at + returned.size());
+  }
+  if (worker_status == 0 && !of_worker.empty()) worker_status = status;
+  const std::string how = fmt::format("ncu ended with status {}{}{}", status, of_ncu.empty() ? "" : ": ", of_ncu);
+  if (worker_status != 0 && worker_status != exit_environment)
+    throw KernelCrashed(of_worker.empty() ? "the kernel brought the worker of ncu down: " + how : of_worker);
+  throw EnvironmentError(of_worker.empty() ? how : of_worker);
 }
 
 nlohmann::ordered_json requests_to_json(const std::vector<MeasuredCall>& calls) {
@@ -141,7 +155,7 @@ void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress
   const std::string text = text_of(log);
   const int status = ended.signal != 0 ? 128 + ended.signal : ended.exit_status;
   if (status != 0 || text.find("==ERROR==") != std::string::npos)
-    throw EnvironmentError(why_ncu_failed(status, ended.out + text));  // what it says before it has a log as well
+    throw_ncu_failed(status, ended.out + text);  // what it says before it has a log as well
   deal_out(launches_from_ncu(text), "attest_measure_mark", calls);
 }
 

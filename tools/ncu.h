@@ -17,8 +17,10 @@ std::vector<std::string> ncu_command(const std::string& ncu, const std::string& 
 /// their numbers do not match.
 void deal_out(std::vector<MeasuredLaunch> launches, std::string_view mark, std::vector<MeasuredCall>& calls);
 
-/// One line of why ncu ended with `status`, with what to do: which permission is missing, or the log's own last words.
-std::string why_ncu_failed(int status, std::string_view log);
+/// ncu has ended with `status` and `said` all this, its worker's words and its log. Throws, in one line, KernelCrashed
+/// where a kernel failed in the worker or brought it down, else EnvironmentError with what to do: which permission is
+/// missing, or the worker's or the log's last words.
+[[noreturn]] void throw_ncu_failed(int status, std::string_view said);
 
 /// The calls to make, for the worker and back.
 nlohmann::ordered_json requests_to_json(const std::vector<MeasuredCall>& calls);

@@ -93,7 +93,12 @@ std::optional<std::string> DeviceCall::unsupported(const DeviceForward& forward,
   if (c.backward) return "backward: a forward's counters are read";
   if (is_fp8(c.problem.dtype)) return fmt::format("dtype: {} inputs are not laid out", to_string(c.problem.dtype));
   if (c.problem.bias != Bias::none) return "bias: none is laid out";
-  return forward.unsupported(c, open_device());
+  const DeviceLimits limits = open_device();
+  if (auto why = forward.unsupported(c, limits)) return why;
+  const std::size_t needed = bytes(forward, c);
+  if (needed > static_cast<std::size_t>(limits.memory_bytes))
+    return fmt::format("memory: {} bytes are needed, the GPU has {}", needed, limits.memory_bytes);
+  return std::nullopt;
 }
 
 std::size_t DeviceCall::bytes(const DeviceForward& forward, const Case& c) {

@@ -58,7 +58,7 @@ const CommandKeys command_keys[] = {
       "device"}},
     {{"tune", "--seqlen-q", "128", "--seqlen-k", "128", "--device", "a100", "--top", "2"},
      {"case", "device", "plans", "plans_that_fit", "walked_in_full", "why", "ranked", "others", "skipped"}},
-    {{"measure", "--panel", "--from", ATTEST_PANEL}, {"measured", "device", "errors", "calls"}},
+    {{"measure", "--panel", "--from", ATTEST_PANEL}, {"measured", "gpu", "via", "warm", "device", "errors", "calls"}},
     {{"reference", "--seqlen-q", "3", "--seqlen-k", "5", "--out", "truth"}, {"case", "inputs", "files"}},
     {{"audit", "--kernel", ATTEST_LISTING}, {"file", "functions"}},
     {{"bench", "--repeats", "1", "--seqlen-q", "8", "--seqlen-k", "8"}, {"kernel", "clock", "repeats", "rows"}},

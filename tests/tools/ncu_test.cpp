@@ -6,12 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "attest/fuzz/worker.h"
 #include "attest/problem/error.h"
 
 namespace attest::tools {
 namespace {
 
-using testing::Contains, testing::HasSubstr, testing::Not;
+using testing::HasSubstr;
 
 TEST(Ncu, EmptiesCachesUnlessWarmAndLeavesTheClocksAlone) {
   const auto cold = ncu_command("ncu", "log", false, {"attest", "__measure", "calls.json"});
@@ -42,14 +43,46 @@ TEST(Ncu, LaunchesAfterAMarkAreThatCalls) {
   EXPECT_THROW(deal_out({{"a", {}}, {"mark", {}}}, "mark", one), EnvironmentError);
 }
 
+template <class Error>
+std::string thrown_of(int status, std::string_view said) {
+  try {
+    throw_ncu_failed(status, said);
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+}
+
 TEST(Ncu, AMissingPermissionIsNamedWithWhatToDo) {
-  const std::string why = why_ncu_failed(1, "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n");
+  const std::string why =
+      thrown_of<EnvironmentError>(1, "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n");
   EXPECT_THAT(why, HasSubstr("NVreg_RestrictProfilingToAdminUsers=0"));
   EXPECT_THAT(why, HasSubstr("SYS_ADMIN"));
-  EXPECT_EQ(why_ncu_failed(9, "x\n==ERROR== one\n==ERROR== two\n"), "ncu ended with status 9: ==ERROR== two");
-  EXPECT_EQ(why_ncu_failed(3, ""), "ncu ended with status 3");
-  EXPECT_EQ(why_ncu_failed(1, "==ERROR== Failed to parse options: [/root/.config]\n"),
+}
+
+TEST(Ncu, WhatItSaysLastIsWhyItFailed) {
+  EXPECT_EQ(thrown_of<EnvironmentError>(9, "x\n==ERROR== one\n==ERROR== two\n"),
+            "ncu ended with status 9: ==ERROR== two");
+  EXPECT_EQ(thrown_of<EnvironmentError>(3, ""), "ncu ended with status 3");
+  EXPECT_EQ(thrown_of<EnvironmentError>(1, "==ERROR== Failed to parse options: [/root/.config]\n"),
             "ncu ended with status 1: ==ERROR== Failed to parse options: [/root/.config]");
+}
+
+TEST(Ncu, AKernelThatFailsInItsWorkerIsACrashAndKeepsItsWords) {
+  EXPECT_EQ(thrown_of<KernelCrashed>(4,
+                                     "attest: kernel 'k' on CASE: misaligned address\n==PROF== Connected\n"
+                                     "==ERROR== The application returned an error code (4).\n"),
+            "kernel 'k' on CASE: misaligned address");
+  EXPECT_EQ(thrown_of<KernelCrashed>(4, "attest: kernel 'k' on CASE: misaligned address\n"),
+            "kernel 'k' on CASE: misaligned address");
+  EXPECT_EQ(thrown_of<KernelCrashed>(11, "==ERROR== The application returned an error code (11).\n"),
+            "the kernel brought the worker of ncu down: ncu ended with status 11: ==ERROR== The application returned "
+            "an error code (11).");
+  EXPECT_EQ(thrown_of<EnvironmentError>(3,
+                                        "attest: GPU memory: 2 bytes are needed\n"
+                                        "==ERROR== The application returned an error code (3).\n"),
+            "GPU memory: 2 bytes are needed");
 }
 
 TEST(Ncu, RequestsComeBackAsTheyWere) {

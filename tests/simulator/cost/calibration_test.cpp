@@ -27,6 +27,23 @@ TEST(Calibration, EveryDeviceIsWhatItsTextSays) {
   }
 }
 
+TEST(Calibration, AGpuIsCalledByWholeWordsOfItsName) {
+  const auto called = [](std::string_view gpu) {
+    const auto device = device_called(gpu);
+    return device ? device->name : std::string();
+  };
+  EXPECT_EQ(called("NVIDIA H200"), "h200");
+  EXPECT_EQ(called("NVIDIA H100 80GB HBM3"), "h100");
+  EXPECT_EQ(called("NVIDIA A100-SXM4-80GB"), "a100");
+  EXPECT_EQ(called("NVIDIA GeForce RTX 4090"), "rtx4090");
+  EXPECT_EQ(called("MTT S4000"), "mtt-s4000");
+  EXPECT_EQ(called("NVIDIA GH200 480GB"), "");
+  EXPECT_EQ(called("NVIDIA RTX A1000"), "");
+  EXPECT_EQ(called("NVIDIA GeForce RTX 4090 D"), "rtx4090");  // its SMs say that it is another one
+  EXPECT_EQ(called("Ascend 910B"), "");                       // no GPU
+  EXPECT_EQ(called(""), "");
+}
+
 TEST(Calibration, TheNearestDeviceHasTheArchitectureThenTheSizeThenTheMemory) {
   constexpr std::int64_t gb = 1'000'000'000;
   EXPECT_EQ(nearest_device(80, 108, 85 * gb).name, "a100");

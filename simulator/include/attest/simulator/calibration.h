@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,11 @@ nlohmann::ordered_json to_json(const DeviceSpec& device);
 /// Of the devices that travel in the program the one whose compute capability is nearest, then the one whose number of
 /// SMs is, then whose memory is; of kind gpu.
 DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms, std::int64_t dram_bytes);
+
+/// The GPU that travels in the program and whose name stands in CUDA's name for a GPU, as one of its words or as
+/// several in a row: h100 in "NVIDIA H100 80GB HBM3", rtx4090 in "NVIDIA GeForce RTX 4090", none in "NVIDIA GH200
+/// 480GB".
+std::optional<DeviceSpec> device_called(std::string_view gpu);
 
 /// The device of which `measured` has the fields that its origins name; the others are as `nearest` has them, marked as
 /// estimates. Of those, gpc_clocks are 1 where the numbers of GPCs differ, and l2_slices_per_partition is the most that

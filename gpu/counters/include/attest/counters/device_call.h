@@ -15,7 +15,7 @@ namespace attest {
 class DeviceCall : public CountedWork {
  public:
   /// Why there can be none of a case: the kernel refuses it on the current device, or it has what is not laid out here
-  /// (a bias, 8-bit inputs, a backward). None: it can be made.
+  /// (a bias, 8-bit inputs, a backward) or takes more than the device's memory. None: it can be made.
   static std::optional<std::string> unsupported(const DeviceForward& forward, const Case& c);
 
   /// Of device memory that it takes, with what empties L2. Throws as the constructor.

@@ -49,7 +49,7 @@ TEST(Panel, TensorsThatLieAnywhereOnAnH100) {
 // reached, rounded up; all of splits is of their calls.
 TEST(Panel, AnH100ThroughNsightCompute) {
   const CountedPanel panel = counted_panel(ATTEST_MEASURED "/h100_ncu_panel.csv", load_device("h100"));
-  std::fputs(to_table(panel.compared).c_str(), stdout);
+  std::fputs(to_table(panel).c_str(), stdout);
   struct OfMechanism {
     const char *mechanism, *figure;
     double mean, most;
@@ -69,7 +69,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"", "l2_crossing_bytes", 3.0, 13.9},
                                {"", "dram_write_bytes", 3.8, 25.6},
                                {"", "cycles", 3.1, 11.8}}) {
-    const FigureErrors e = errors_of(panel.compared, r.figure, r.mechanism);
+    const FigureErrors e = errors_of(panel, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
     EXPECT_LE(100 * e.mean, r.mean) << r.mechanism << r.figure;
     EXPECT_LE(100 * e.most, r.most) << r.mechanism << r.figure << command_line(e.worst->call.c);

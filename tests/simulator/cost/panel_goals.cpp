@@ -49,22 +49,27 @@ const Beyond* beyond_of(std::span<const Beyond> beyond, std::string_view mechani
 
 }  // namespace
 
-CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
-  CountedPanel panel{measured_from_csv(read_file("panel", path, 8 << 20), path).calls, {}};
+std::vector<MeasuredCall> counted_calls(const std::string& path) {
+  std::vector<MeasuredCall> calls = measured_from_csv(read_file("panel", path, 8 << 20), path).calls;
   const std::vector<MeasuredCall> made = measurement_panel();
-  EXPECT_EQ(panel.calls.size(), made.size());
-  for (std::size_t i = 0; i < std::min(made.size(), panel.calls.size()); ++i) {
-    EXPECT_EQ(panel.calls[i].mechanism, made[i].mechanism);
-    EXPECT_EQ(panel.calls[i].kernel, made[i].kernel);
-    EXPECT_EQ(panel.calls[i].c, made[i].c) << command_line(made[i].c);
+  EXPECT_EQ(calls.size(), made.size());
+  for (std::size_t i = 0; i < std::min(made.size(), calls.size()); ++i) {
+    EXPECT_EQ(calls[i].mechanism, made[i].mechanism);
+    EXPECT_EQ(calls[i].kernel, made[i].kernel);
+    EXPECT_EQ(calls[i].c, made[i].c) << command_line(made[i].c);
   }
-  for (const MeasuredCall& call : panel.calls) panel.compared.push_back(compare(call, device, nullptr));
+  return calls;
+}
+
+CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
+  CountedPanel panel;
+  for (const MeasuredCall& call : counted_calls(path)) panel.push_back(compare(call, device, nullptr));
   return panel;
 }
 
 void expect_reached(const CountedPanel& panel, std::span<const ReachedByAll> reached) {
   for (const auto& [figure, mean, most] : reached) {
-    const FigureErrors e = errors_of(panel.compared, figure);
+    const FigureErrors e = errors_of(panel, figure);
     ASSERT_GT(e.calls, 0) << figure;
     std::printf("%-22s %5.2f %6.2f\n", figure, 100 * e.mean, 100 * e.most);
     EXPECT_LE(100 * e.mean, mean) << figure;
@@ -73,12 +78,12 @@ void expect_reached(const CountedPanel& panel, std::span<const ReachedByAll> rea
 }
 
 void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {
-  std::fputs(to_table(panel.compared).c_str(), stdout);
+  std::fputs(to_table(panel).c_str(), stdout);
   for (const Goal& goal : goals) {
     double too_high = 0;
     int calls = 0;
-    for (const std::string& mechanism : mechanisms_of(panel.compared)) {
-      const FigureErrors e = errors_of(panel.compared, goal.figure, mechanism);
+    for (const std::string& mechanism : mechanisms_of(panel)) {
+      const FigureErrors e = errors_of(panel, goal.figure, mechanism);
       if (e.calls == 0) continue;
       const double mean = 100 * e.mean, most = 100 * e.most;
       SCOPED_TRACE(mechanism + ", " + goal.figure + ", most: " + command_line(e.worst->call.c));
@@ -90,7 +95,7 @@ void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {
         EXPECT_FALSE(mean <= goal.mean && most <= goal.most) << "strike it off the list";
         continue;
       }
-      for (const Comparison& c : panel.compared)
+      for (const Comparison& c : panel)
         for (const ComparedFigure& f : c.figures) {
           if (c.call.mechanism != mechanism || f.name != goal.figure || !f.error()) continue;
           too_high += *f.predicted < *f.measured ? -*f.error() : *f.error();
@@ -102,7 +107,7 @@ void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {
                 100 * too_high / calls);
     EXPECT_LE(100 * std::abs(too_high / calls), goal.bias) << goal.figure;
   }
-  for (const Beyond& b : beyond) EXPECT_GT(errors_of(panel.compared, b.figure, b.mechanism).calls, 0) << b.mechanism;
+  for (const Beyond& b : beyond) EXPECT_GT(errors_of(panel, b.figure, b.mechanism).calls, 0) << b.mechanism;
 }
 
 }  // namespace attest

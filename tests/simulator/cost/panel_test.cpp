@@ -24,10 +24,7 @@
 namespace attest {
 namespace {
 
-const CountedPanel& panel() {
-  static const CountedPanel counted = counted_panel(ATTEST_H200_MEASURE "/panel_placed.csv", load_device("h200"));
-  return counted;
-}
+constexpr const char* counted_by_cupti = ATTEST_H200_MEASURE "/panel_placed.csv";
 
 constexpr const char* narrow =
     "which CTAs share a head is chance: eleven panels' counts are 6% apart; and words (L1Turn.Spilled*)";
@@ -47,7 +44,9 @@ constexpr Beyond beyond[] = {
     {"paged", "occupancy_percent", 8.7, 23, "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
 };
 
-TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) { expect_goals(panel(), beyond); }
+TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
+  expect_goals(counted_panel(counted_by_cupti, load_device("h200")), beyond);
+}
 
 // Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
 TEST(Panel, TensorsThatLieAnywhere) {
@@ -70,7 +69,7 @@ TEST(Panel, CountedAfterwards) {
 TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   const DeviceSpec h200 = load_device("h200");
   int calls = 0, large = 0;
-  for (const MeasuredCall& call : panel().calls) {
+  for (const MeasuredCall& call : counted_calls(counted_by_cupti)) {
     if (call.kernel != "unfused") continue;
     SCOPED_TRACE(command_line(call.c));
     const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem), call.dirty_bytes_before());
@@ -101,7 +100,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
   const std::vector<double> errors = {0.081, 0.01, 0.01, 0.16, 0.13, 0.01, 0.14, 0.014, 0.08, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
-  for (const MeasuredCall& call : panel().calls) {
+  for (const MeasuredCall& call : counted_calls(counted_by_cupti)) {
     if (call.kernel != "unfused") continue;
     const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem));
     for (std::size_t i = 0; i < cost.steps.size(); ++i) {

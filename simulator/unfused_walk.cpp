@@ -211,9 +211,13 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
   };
   const auto all_inputs = inputs(tiles);
   const double all = matrix_bytes(tiles), most = 4.0 * static_cast<double>(device.l2_bytes);
+  // Lines of both products' frames: short rows have as many as long ones.
+  const double frames = 2.0 * static_cast<double>(kernels.local_bytes) / LineSampler::line_bytes;
+  constexpr double most_of_frames = 8e6;  // more than those of tiles of 128 x 128 until they are so many bytes
   double part = 0;
   std::size_t n = 0;
-  for (; n < tiles.size() && part < most; ++n) part += static_cast<double>(tiles[n].rows * tiles[n].keys) * bytes;
+  for (; n < tiles.size() && part < most && static_cast<double>(n) * frames < most_of_frames; ++n)
+    part += static_cast<double>(tiles[n].rows * tiles[n].keys) * bytes;
   tiles.resize(n);
   const auto of_part = inputs(tiles);
   const double scale = all / part;

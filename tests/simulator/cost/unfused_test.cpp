@@ -263,6 +263,18 @@ TEST(Unfused, ADecodingStepIsNoFasterThanFused) {
   EXPECT_LT(r.unfused_speedup, 1.2);
 }
 
+// Of so many short rows a part is walked, which stands for all: 2^20 would be a minute.
+TEST(Unfused, ShortRowsWriteAsMuchEachHoweverManyTheyAre) {
+  const DeviceSpec device = load_device("h200");
+  const auto written_of_each = [&](std::int64_t batch) {
+    const Problem p{batch, 1, 1, 1, 1, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
+    return unfused_cost(p, device, own_unfused(p)).dram_write_bytes / static_cast<double>(batch);
+  };
+  const double many = written_of_each(1 << 16);
+  EXPECT_GT(many, 1000);  // of the 64 KiB of a product's frame, most of which is overwritten in L2
+  EXPECT_NEAR(written_of_each(1 << 20), many, 0.02 * many);
+}
+
 TEST(Unfused, NeverFasterThanItsBytesOrItsLaunches) {
   const DeviceSpec device = load_device("h200");
   for (const std::int64_t s : {1, 64, 1024, 8192}) {

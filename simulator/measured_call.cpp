@@ -190,9 +190,10 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       if (line == first_columns) refuse(shortened(line, 40), "is a header without a counter's column");
       if (!line.starts_with(std::string(first_columns) + ","))
         refuse(shortened(line, 40), fmt::format("is no header, which begins with {}", first_columns));
-      for (auto name = cells.begin(); name != cells.end(); ++name) {
-        if (!is_printable(*name)) throw InvalidInput(file, fmt::format("line {}: a column", at), must_be_printable);
-        if (std::find(cells.begin(), name, *name) != name) refuse(*name, "is a column already");
+      std::set<std::string_view> columns;
+      for (const std::string& name : cells) {
+        if (!is_printable(name)) throw InvalidInput(file, fmt::format("line {}: a column", at), must_be_printable);
+        if (!columns.insert(name).second) refuse(name, "is a column already");
       }
       if (!has_counter(cells))
         refuse(cells[words], "is no counter that attest reads, nor is another column, as dram__bytes_read.sum is");
@@ -211,7 +212,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       refuse_unfinished();
       MeasuredCall& call = result.calls.emplace_back();
       result.lines.push_back(at);
-      call.mechanism = cells[0], call.kernel = cells[1], call.via = claims.via();
+      call.mechanism = cells[0], call.kernel = cells[1];
       try {
         call.c = case_from_json_text(cells[2]);
       } catch (const InvalidInput& error) {
@@ -246,6 +247,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   });
   refuse_unfinished();
   result.warm = claims.warm();
+  for (MeasuredCall& call : result.calls) call.via = claims.via();  // a comment may stand behind them
   return result;
 }
 

@@ -102,12 +102,21 @@ std::string cuobjdump() {
 /// Of a cuobjdump that failed; one that found no code is the caller's to tell.
 void refuse_end(const Ended& ended, const std::string& target, const std::string& arch) {
   const std::string said = last_line(ended.err);
-  if (said.ends_with("does not contain device code")) return;
-  if (said.ends_with("is not defined for option 'gpu-architecture'"))
+  if (ended.good() || said.ends_with("does not contain device code")) return;
+  if (!arch.empty() && said.ends_with("is not defined for option 'gpu-architecture'"))
     throw InvalidInput("arch", in_quotes(arch), "is none that cuobjdump knows");
   throw EnvironmentError(
       fmt::format("cuobjdump: {}: {}{}", in_quotes(target), ended.how(), said.empty() ? "" : ": " + said));
 }
+
+/// Its path as others know it, or as it was given where it has none.
+std::string full_path(const std::string& file) {
+  std::error_code none;
+  const std::filesystem::path path = std::filesystem::canonical(file, none);
+  return none ? file : path.string();
+}
+
+constexpr double silent_seconds = 300;  // of cuobjdump; it prints as it goes
 
 /// Disassembles an object, or reads what somebody has disassembled.
 void read_listing(const std::string& file, const std::string& arch, SassReader& reader) {
@@ -118,22 +127,24 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
       throw InvalidInput("kernel", in_quotes(file), fmt::format("cannot be read: {}", std::strerror(errno)));
     return;
   }
-  const std::string target = std::filesystem::canonical(file).string();
+  const std::string target = full_path(file);
   std::vector<std::string> command = {cuobjdump(), "-sass", target};
   if (!arch.empty()) command.insert(command.begin() + 1, {"-arch", arch});  // half the time where there are two
-  const Ended ended = run_lines(command, [&](std::string_view line) { reader.line(line); });
-  if (!ended.good()) refuse_end(ended, target, arch);
+  const auto read = [&](std::string_view line) { reader.line(line); };
+  refuse_end(run_lines(command, read, silent_seconds), target, arch);
 }
 
 /// That an object has code for, each once, by lines as "ELF file    1: kernels.1.sm_90a.cubin".
 std::vector<std::string> archs_of(const std::string& file) {
   std::set<std::string> archs;
-  run_lines({cuobjdump(), "--list-elf", std::filesystem::canonical(file).string()}, [&](std::string_view line) {
+  const std::string target = full_path(file);
+  const auto add = [&](std::string_view line) {
     constexpr std::string_view suffix = ".cubin";
     const std::size_t at = line.rfind(".sm_");
     if (line.ends_with(suffix) && at != std::string_view::npos)
-      archs.emplace(escaped(line.substr(at + 1, line.size() - suffix.size() - at - 1)));
-  });
+      archs.insert(shortened(escaped(line.substr(at + 1, line.size() - suffix.size() - at - 1)), 20));
+  };
+  refuse_end(run_lines({cuobjdump(), "--list-elf", target}, add, silent_seconds), target, "");
   return {archs.begin(), archs.end()};
 }
 
@@ -144,10 +155,10 @@ std::vector<SassFunction> read_functions(const Flags& flags, const Subject& subj
   const std::vector<std::string>& archs = reader.archs();
   if (!arch.empty() && std::find(archs.begin(), archs.end(), arch) == archs.end()) {
     const std::vector<std::string> there = is_elf(subject.file) ? archs_of(subject.file) : archs;
-    const std::string file = is_elf(subject.file) ? std::filesystem::canonical(subject.file).string() : subject.file;
+    const std::string file = is_elf(subject.file) ? full_path(subject.file) : subject.file;
     throw InvalidInput("arch", in_quotes(arch),
                        fmt::format("has no code in {}{}{}", in_quotes(file), there.empty() ? "" : ", which has it for ",
-                                   fmt::join(there, ", ")));
+                                   shortened(fmt::format("{}", fmt::join(there, ", ")), 200)));
   }
   if (reader.names().empty()) throw InvalidInput("kernel", in_quotes(subject.file), "holds no machine code of a GPU");
   std::vector<SassFunction> functions = reader.take();

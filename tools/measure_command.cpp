@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -39,8 +40,9 @@ struct Provenance {
   std::string date;
 
   std::vector<std::string> lines() const {
-    return {fmt::format("{}, driver {}, CUDA {}; {}; through {}, {} caches", gpu.name, gpu.driver, gpu.runtime, date,
-                        via, warm ? "warm" : "cold"),
+    return {fmt::format("{}, {} SMs of compute capability {}.{}, driver {}, CUDA {}; {}; through {}, {} caches",
+                        gpu.name, gpu.num_sms, gpu.compute_capability / 10, gpu.compute_capability % 10, gpu.driver,
+                        gpu.runtime, date, via, warm ? "warm" : "cold"),
             "attest measure --panel --via " + via + (warm ? " --warm" : "")};
   }
 };
@@ -73,28 +75,36 @@ std::optional<DeviceSpec> named_device(const Flags& flags) {
   return device;
 }
 
-/// --device, or the one of the name that CUDA has for the GPU.
-DeviceSpec device_of(const Flags& flags, std::string_view gpu) {
-  if (std::optional<DeviceSpec> named = named_device(flags)) return *named;
-  if (std::optional<DeviceSpec> called = device_called(gpu)) return *called;
-  throw InvalidInput(
-      "device", in_quotes(std::string(gpu)),
-      "is described by no device of `attest devices`; give one with --device, or what `attest calibrate` "
-      "writes");
+/// What a heading, "NVIDIA H200, 132 SMs of compute capability 9.0, driver ...", says the counters are of; 0 where it
+/// does not say.
+MeasuringGpu gpu_of(std::string_view heading) {
+  MeasuringGpu gpu;
+  gpu.name = heading.substr(0, heading.find_first_of(",;"));
+  const std::string behind(heading.substr(gpu.name.size()));
+  long sms = 0;
+  int major = 0, minor = 0;
+  if (std::sscanf(behind.c_str(), ", %ld SMs of compute capability %d.%d,", &sms, &major, &minor) == 3)
+    gpu.num_sms = sms, gpu.compute_capability = 10 * major + minor;
+  return gpu;
 }
 
-/// The same of the GPU at hand, which may have no more than its name in common.
+/// --device, or the one of the name that CUDA has for the GPU, which may have no more than its name in common with it.
 DeviceSpec device_of(const Flags& flags, const MeasuringGpu& gpu) {
-  DeviceSpec device = device_of(flags, gpu.name);
+  if (std::optional<DeviceSpec> named = named_device(flags)) return *named;
+  std::optional<DeviceSpec> called = device_called(gpu.name);
+  if (!called)
+    throw InvalidInput("device", in_quotes(gpu.name),
+                       "is described by no device of `attest devices`; give one with --device, or what `attest "
+                       "calibrate` writes");
   const auto refuse_other = [&](const char* what, std::int64_t here, std::int64_t there) {
-    if (here != there && !flags.given("--device"))
+    if (here != 0 && here != there)
       throw InvalidInput("device", in_quotes(gpu.name),
                          fmt::format("has {} {}, {} has {}; give one with --device, or what `attest calibrate` writes",
-                                     what, here, device.name, there));
+                                     what, here, called->name, there));
   };
-  refuse_other("compute capability", gpu.compute_capability, device.compute_capability);
-  refuse_other("num_sms", gpu.num_sms, device.num_sms);
-  return device;
+  refuse_other("compute capability", gpu.compute_capability, called->compute_capability);
+  refuse_other("num_sms", gpu.num_sms, called->num_sms);
+  return *std::move(called);
 }
 
 void measure(std::vector<MeasuredCall>& calls, const Provenance& how, bool progress) {
@@ -124,15 +134,12 @@ Json errors_json(const std::vector<Comparison>& comparisons) {
   return errors;
 }
 
-/// What a heading, "GPU, driver ...", says the counters are of.
-std::string gpu_of(std::string_view heading) { return std::string(heading.substr(0, heading.find(','))); }
-
 /// How `calls` were counted and by what they were predicted: what a result begins with.
 Json provenance_json(const std::string& heading, const std::vector<MeasuredCall>& calls, std::optional<bool> warm,
                      const DeviceSpec& device) {
   const std::string via = calls.empty() ? "" : calls.front().via;
   return {{"measured", heading},
-          {"gpu", gpu_of(heading)},
+          {"gpu", gpu_of(heading).name},
           {"via", via.empty() ? Json() : Json(via)},
           {"warm", warm ? Json(*warm) : Json()},
           {"device", device.name}};
@@ -187,7 +194,7 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
       throw InvalidInput("warm", "--warm", fmt::format("goes without {}, whose caches were cold", in_quotes(*from)));
     warm = *warm ? warm : measured.warm;  // no comment may say
     refuse_other_calls(flags, measured.calls, other);
-    device = device_of(flags, measured.comments.empty() ? "" : gpu_of(measured.comments.front()));
+    device = device_of(flags, gpu_of(measured.comments.empty() ? "" : measured.comments.front()));
   } else {
     const auto open_csv = [&](const std::string& name_in_folder) {
       csv = output_file(flags, "--out", name_in_folder);
@@ -197,7 +204,9 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     open_csv("_panel.csv");  // what is wrong with it whatever the device
     const Provenance how = provenance(flags);
     device = device_of(flags, how.gpu);
-    open_csv(device->name + "_panel.csv");
+    std::string name = device->name;  // a file of --device may have any
+    std::ranges::replace(name, '/', '_');
+    open_csv(name + "_panel.csv");
     measured.comments = how.lines();
     measured.calls = admitted(measurement_panel());
     refuse_other_calls(flags, measured.calls, other);

@@ -91,16 +91,19 @@ struct Partial {
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)) {
   std::error_code error;
-  // Renaming would replace a link, also one that points at nothing yet; the kernel follows at most 40 as well.
-  for (int links = 0; links < 40 && fs::is_symlink(path_, error); ++links)
+  const auto is_in_place = [&] {
+    const fs::file_status status = fs::status(path_, error);
+    return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+  };
+  // Renaming would replace a link, also one that points at nothing yet; the kernel follows at most 40 as well. What a
+  // link of /proc to a pipe says is no path.
+  for (int links = 0; links < 40 && !is_in_place() && fs::is_symlink(path_, error); ++links)
     path_ = path_.parent_path() / fs::read_symlink(path_, error);
-  if (fs::is_symlink(path_, error)) cannot_write(path_, std::strerror(ELOOP));
+  in_place_ = is_in_place();
+  if (!in_place_ && fs::is_symlink(path_, error)) cannot_write(path_, std::strerror(ELOOP));
   const fs::file_status status = fs::status(path_, error);
   if (fs::is_directory(status)) cannot_write(path_, "it is a folder");
-  in_place_ = fs::exists(status) && !fs::is_regular_file(status);
-  if (in_place_ || fs::exists(status)) {
-    if (::access(path_.c_str(), W_OK) != 0) cannot_write(path_, std::strerror(errno));
-  }
+  if (fs::exists(status) && ::access(path_.c_str(), W_OK) != 0) cannot_write(path_, std::strerror(errno));
   if (in_place_) return;
   // The only sure test of a folder is to make a file in it.
   const Partial probe(beside(path_), create(beside(path_)));
@@ -139,6 +142,11 @@ void refuse_input(const Flags& flags, std::string_view field, const fs::path& pa
     if (fs::is_regular_file(input, error) && are_one(input, path))
       throw InvalidInput(field, in_quotes(path.string()), fmt::format("is read for {}, and would be replaced", flag));
   };
+  std::error_code error;
+  if (are_one("/proc/self/exe", path))
+    throw InvalidInput(field, in_quotes(path.string()), "is this program, and would be replaced");
+  if (fs::is_regular_file("/proc/self/fd/1", error) && are_one("/proc/self/fd/1", path))
+    throw InvalidInput(field, in_quotes(path.string()), "is where stdout goes as well; one would replace the other");
   for (const std::string& flag : flags.given_of(input_flags)) refuse(flag, *flags.text(flag));
   for (const std::string& flag : flags.given_of({"--sweep"})) {  // of plans or devices, which may be files
     std::istringstream values(flags.text(flag)->substr(flags.text(flag)->find('=') + 1));

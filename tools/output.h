@@ -43,8 +43,8 @@ class OutputFile {
   bool in_place_ = false;  // a pipe or a device: there is nothing to rename over
 };
 
-/// Throws InvalidInput naming `field` if `path` is a file that another flag gives as an input, or is in the folder of
-/// --corpus.
+/// Throws InvalidInput naming `field` if `path` is a file that another flag gives as an input, is in the folder of
+/// --corpus, or is this program or the file that stdout goes to.
 void refuse_input(const Flags& flags, std::string_view field, const std::filesystem::path& path);
 
 /// The file that `flag` names, or `name_in_folder`, where one is given, in the folder that it names; none if the flag

@@ -42,6 +42,8 @@ extern "C" void end_on_signal(int) {
 EndOnSignals::EndOnSignals() : before_{} {
   unfinished();                   // made before a signal can ask for it
   std::signal(SIGXFSZ, SIG_IGN);  // past the limit on a file's size write() then fails, and what is there is deleted
+  // likewise where nobody reads a pipe any more; not ignored, as the programs that are started then would ignore it too
+  std::signal(SIGPIPE, [](int) {});
   for (std::size_t i = 0; i < std::size(ending_signals); ++i) {
     ::sigaction(ending_signals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler == SIG_IGN) continue;

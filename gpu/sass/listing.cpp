@@ -58,10 +58,6 @@ std::optional<SassInstruction> instruction(std::string_view line) {
   return found;
 }
 
-void add_once(std::vector<std::string>& all, const std::string& one) {
-  if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
-}
-
 }  // namespace
 
 SassReader::SassReader(std::vector<std::string> parts, std::string arch)
@@ -77,11 +73,11 @@ void SassReader::line(std::string_view text) {
   if (const auto arch = word_after(text, "code for "); !arch.empty()) {
     arch_ = escaped(arch);
     keeping_ = false;
-    add_once(archs_, arch_);
+    if (seen_.insert("code for " + arch_).second) archs_.push_back(arch_);
   } else if (const auto name = word_after(text, "Function : "); !name.empty()) {
     std::string plain = escaped(demangled(std::string(name)));
     keeping_ = wanted(plain);
-    add_once(names_, plain);
+    if (seen_.insert(plain).second) names_.push_back(plain);
     if (keeping_) functions_.push_back({std::move(plain), arch_, {}});
   } else if (keeping_) {
     if (auto found = instruction(text)) functions_.back().code.push_back(std::move(*found));

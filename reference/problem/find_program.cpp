@@ -1,6 +1,7 @@
 #include "attest/problem/find_program.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,7 +10,10 @@
 namespace attest {
 
 std::string find_program(const std::string& name, const std::vector<std::string>& folders) {
-  const auto runs = [](const std::string& path) { return ::access(path.c_str(), X_OK) == 0; };
+  const auto runs = [](const std::string& path) {
+    struct stat found {};
+    return ::access(path.c_str(), X_OK) == 0 && ::stat(path.c_str(), &found) == 0 && !S_ISDIR(found.st_mode);
+  };
   if (name.find('/') != std::string::npos) return runs(name) ? name : "";
   const char* const variable = std::getenv("PATH");
   std::string_view rest = variable == nullptr ? "" : variable;

@@ -124,11 +124,17 @@ TEST(Audit, AnArchitectureThatIsNotThereIsRefusedWithThoseThatAre) {
   const std::string path = std::getenv("PATH");
   ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
   const Ran ran = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
-  ::setenv("PATH", path.c_str(), 1);
+  const std::string library = (std::filesystem::canonical(folder.path()) / "my.so").string();
   EXPECT_EQ(ran.exit_code, exit_usage);
-  EXPECT_EQ(ran.err, "attest: arch: 'sm_90' has no code in '" +
-                         (std::filesystem::canonical(folder.path()) / "my.so").string() +
-                         "', which has it for sm_80, sm_90a\n");
+  EXPECT_EQ(ran.err, "attest: arch: 'sm_90' has no code in '" + library + "', which has it for sm_80, sm_90a\n");
+  folder.write("cuobjdump",
+               "#!/bin/sh\n"
+               "[ $1 = --list-elf ] && kill -SEGV $$\n"
+               "echo 'cuobjdump info    : File does not contain device code' >&2; exit 255\n");
+  const Ran crashed = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(crashed.exit_code, exit_environment);
+  EXPECT_EQ(crashed.err, "attest: cuobjdump: '" + library + "': SIGSEGV\n");
 }
 
 // What the CUDA kernels issue for a key tile is what the recorded program says: the compiler can merge and move, but

@@ -67,6 +67,32 @@ TEST(BadInput, APanelThatIsWarmOrCold) {
   EXPECT_NE(warm.out, cold.out);
 }
 
+// The name may be all that a GPU has in common with the one of a device file.
+TEST(BadInput, APanelOfAGpuThatNoDeviceDescribes) {
+  const Folder folder;
+  const auto measure = [&](const std::string& heading, const std::vector<std::string>& more = {}) {
+    folder.write("panel.csv", "# " + heading +
+                                  "\nmechanism,kernel,case,launch,function,dram__bytes_read.sum\n"
+                                  "m,sm80,\"{\"\"nheads\"\":8,\"\"seqlen_q\"\":1024,\"\"seqlen_k\"\":1024}\",0,f,1\n");
+    std::vector<std::string> words = {"measure", "--panel", "--from", "panel.csv"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_attest(words, folder);
+  };
+  const std::string pcie = "NVIDIA H100 PCIe, 114 SMs of compute capability 9.0, driver 580.1; through cupti";
+  EXPECT_EQ(measure(pcie).exit_code, 2);
+  EXPECT_EQ(measure(pcie).err,
+            "attest: device: 'NVIDIA H100 PCIe' has num_sms 114, h100 has 132; give one with --device, or what `attest "
+            "calibrate` writes\n");
+  EXPECT_EQ(measure(pcie, {"--device", "h100"}).exit_code, 0);
+  EXPECT_EQ(
+      measure("NVIDIA GH200 480GB; through cupti").err,
+      "attest: device: 'NVIDIA GH200 480GB' is described by no device of `attest devices`; give one with --device, "
+      "or what `attest calibrate` writes\n");
+  const Ran known = measure("NVIDIA H100 80GB HBM3, 132 SMs of compute capability 9.0, driver 580.1; through cupti");
+  EXPECT_EQ(known.exit_code, 0) << known.err;
+  EXPECT_NE(known.out.find("through cupti; predicted for h100\n"), std::string::npos) << known.out;
+}
+
 TEST(BadInput, APanelWithACallThatItsKernelDoesNotTake) {
   const Folder folder;
   folder.write("panel.csv",

@@ -45,6 +45,41 @@ TEST_P(BadOutputTest, OneLineAndNothingWritten) { expect_one_line_and_nothing_wr
 
 INSTANTIATE_TEST_SUITE_P(Table, BadOutputTest, ::testing::ValuesIn(bad_outputs));
 
+/// A script of bash, in which $A is the program.
+Ran run_script(const std::string& script, const Folder& folder) {
+  Conduct conduct;
+  conduct.program = "/bin/bash";
+  return run_attest({"-c", "A='" ATTEST_PROGRAM "'; " + script}, folder, conduct);
+}
+
+TEST(BadOutput, APipeThatNobodyReadsIsNoEndOfTheProgram) {
+  const Folder folder;
+  const Ran ran = run_script(
+      "\"$A\" measure --panel --from '" ATTEST_PANEL "' --html page.html | true; exit ${PIPESTATUS[0]}", folder);
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_EQ(ran.err, "attest: stdout: cannot be written\n");
+  EXPECT_EQ(folder.files(), std::vector<std::string>{"page.html"});
+}
+
+TEST(BadOutput, StdoutsFileAndTheProgramAreNotReplaced) {
+  const Folder folder;
+  const Ran twice = run_script("\"$A\" devices --json r.txt > r.txt", folder);
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_EQ(twice.err, "attest: json: 'r.txt' is where stdout goes as well; one would replace the other\n");
+  const Ran itself = run_script("ln -s \"$A\" me; \"$A\" devices --json me", folder);
+  EXPECT_EQ(itself.exit_code, 2);
+  EXPECT_EQ(itself.err, "attest: json: 'me' is this program, and would be replaced\n");
+}
+
+TEST(BadOutput, WhatIsNoFileIsWrittenInPlaceUnderWhateverName) {
+  const Folder folder;
+  const Ran pipe = run_script("\"$A\" devices --json /dev/stdout | grep -c attest/devices/1", folder);
+  EXPECT_EQ(pipe.out, "1\n") << pipe.err;
+  const Ran substituted =
+      run_script("\"$A\" devices --json >(cat > copy.json) > /dev/null; sleep 1; cat copy.json", folder);
+  EXPECT_NE(substituted.out.find("attest/devices/1"), std::string::npos) << substituted.err;
+}
+
 TEST(BadOutput, ALinkToItselfIsNotReplaced) {
   const Folder folder;
   std::filesystem::create_symlink("loop", folder.path() / "loop");

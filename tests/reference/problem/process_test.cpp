@@ -1,11 +1,15 @@
 // Other programs: their output, their end, and that nothing of them stays.
 #include "attest/problem/process.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <stdexcept>
 
+#include "attest/problem/find_program.h"
 #include "goes.h"
 
 namespace attest {
@@ -33,6 +37,22 @@ TEST(Process, LinesAreWholeWhateverComesAtOnce) {
   EXPECT_TRUE(ended.good());
   EXPECT_THAT(lines, ElementsAre("a", "", "bc", "d"));
   EXPECT_EQ(ended.err, "no\n");
+}
+
+TEST(Process, OneThatPrintsNothingForSoLongIsKilled) {
+  std::vector<std::string> lines;
+  const auto keep = [&](std::string_view line) { lines.emplace_back(line); };
+  EXPECT_EQ(run_lines(shell("echo a; sleep 60"), keep, 0.3).how(), "out of time");
+  EXPECT_TRUE(run_lines(shell("for i in 1 2 3 4; do echo b; sleep 0.2; done"), keep, 0.6).good());
+  EXPECT_THAT(lines, ElementsAre("a", "b", "b", "b", "b"));
+}
+
+TEST(Process, AFolderOfTheNameIsNoProgram) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("attest-{}", ::getpid());
+  std::filesystem::create_directories(folder / "sh");
+  EXPECT_EQ(find_program((folder / "sh").string(), {}), "");
+  EXPECT_EQ(find_program("sh", {folder.string()}).ends_with("/sh"), true);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Process, OfStderrApartTheEndIsKept) {

@@ -62,6 +62,8 @@ TEST(MeasuredCall, WhoReadTheCountersStandsInAComment) {
   EXPECT_EQ(via({"H200; 2026-11-22; through cupti, cold caches", "how"}), "cupti");
   EXPECT_EQ(via({"how", "through ncu"}), "ncu");
   for (const char* other : {"H200", "copies through registers", "through"}) EXPECT_EQ(via({other}), "") << other;
+  const std::string behind = to_csv({two_launches()}, {"H200"}) + "# through ncu\n";
+  EXPECT_EQ(measured_from_csv(behind, "panel.csv").calls.front().via, "ncu");
 }
 
 TEST(MeasuredCall, WhetherCachesWereColdStandsInAComment) {

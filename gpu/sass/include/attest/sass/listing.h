@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace attest {
@@ -37,6 +38,7 @@ class SassReader {
  private:
   bool wanted(const std::string& name) const;
   std::vector<std::string> parts_, names_, archs_;
+  std::unordered_set<std::string> seen_;  // of names and architectures
   std::string wanted_arch_, arch_;
   std::vector<SassFunction> functions_;
   bool keeping_ = false;

@@ -54,7 +54,10 @@ double part_missing(const SpillTrace& trace, std::span<const double> of_access) 
 }
 
 SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places) {
-  constexpr int distances = L1Sample::distances, turns = L1Sample::turns;
+  constexpr int distances = L1Sample::distances;
+  // what a CTA alone has in L1 takes as many turns to settle as two CTAs go through in all
+  const int settled = ctas == 1 ? L1Sample::turns : L1Sample::settled,
+            turns = ctas == 1 ? 2 * L1Sample::turns : L1Sample::turns;
   int words = 0;
   for (const SpillAccess& a : trace.accesses) words = std::max(words, a.word + 1);
   struct Event {
@@ -107,13 +110,13 @@ SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines
       if (e.access + 1 < trace.accesses.size() || e.turn >= turns) continue;
       const double waits = waits_for(trace, of_warp);
       waited += waits, ++ended;
-      if (e.turn < L1Sample::settled) continue;
+      if (e.turn < settled) continue;
       of.waits += as_often * waits;
       for (std::size_t i = 0; i < of_warp.size(); ++i) of.of_access[i] += of_warp[i] ? as_often : 0;
       for (const int word : outliving) gone_after += cache.holds(frames.line(e.warp, word)) ? 0 : as_often;
     }
   }
-  const double times = distances * (turns - L1Sample::settled) * ctas * warps;
+  const double times = distances * (turns - settled) * ctas * warps;
   of.waits /= times;
   if (!outliving.empty()) of.after = gone_after / (times * static_cast<double>(outliving.size()));
   for (double& missed : of.of_access) missed /= times;

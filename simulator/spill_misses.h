@@ -43,7 +43,7 @@ double waits_for(const SpillTrace& trace, const std::vector<bool>& missed);
 
 /// What simulating an SM's L1 turn after turn samples: SMs whose CTAs lie at as many distances from each other, and of
 /// the turns that each goes through those behind the first few. Twice the SMs and turns move the part of the forced
-/// spill's loads that misses by .001 at most, by .003 where an SM has one CTA.
+/// spill's loads that misses by .001 at most.
 struct L1Sample {
   static constexpr int distances = 16, sms_apart = 8, turns = 10, settled = 4;
 };

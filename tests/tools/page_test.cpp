@@ -103,7 +103,7 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
     EXPECT_EQ(sections["errors"]["rows"], 4);
     EXPECT_GE(sections["worst"]["rows"], 5);
     EXPECT_EQ(sections["calls"]["rows"], 3);
-    EXPECT_EQ(page["place"], "NVIDIA H200 <b>");
+    EXPECT_EQ(page["place"], "NVIDIA H200 <b>; predicted for h200");
   }
 }
 

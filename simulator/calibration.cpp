@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
 
 #include "address.h"

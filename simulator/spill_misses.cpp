@@ -1,6 +1,7 @@
 #include "spill_misses.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <queue>
 #include <set>

@@ -1,5 +1,6 @@
 // Which of a kernel's spill loads find their word in L1, as its warps go through a loop over key tiles.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,7 +44,7 @@ double waits_for(const SpillTrace& trace, const std::vector<bool>& missed);
 
 /// What simulating an SM's L1 turn after turn samples: SMs whose CTAs lie at as many distances from each other, and of
 /// the turns that each goes through those behind the first few. Twice the SMs and turns move the part of the forced
-/// spill's loads that misses by .001 at most.
+/// spill's loads that misses by .001 at most. Of a CTA alone spill_misses() has more turns, as its L1 settles later.
 struct L1Sample {
   static constexpr int distances = 16, sms_apart = 8, turns = 10, settled = 4;
 };

@@ -192,9 +192,12 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
   std::vector<RowTile> tiles = row_tiles(p);
   if (tiles.empty()) return walked;
   const auto bytes = static_cast<double>(bytes_of(p.dtype));
-  const auto matrix_bytes = [&](const std::vector<RowTile>& of) {
+  const auto matrix_bytes = [&](const RowTile& t) { return static_cast<double>(t.rows * t.keys) * bytes; };
+  // of both products' frames, which short rows have as long ones
+  const double frame_bytes = 2.0 * static_cast<double>(kernels.local_bytes);
+  const auto stored_bytes = [&](const std::vector<RowTile>& of) {
     double sum = 0;
-    for (const RowTile& t : of) sum += static_cast<double>(t.rows * t.keys) * bytes;
+    for (const RowTile& t : of) sum += matrix_bytes(t) + frame_bytes;
     return sum;
   };
   // what must be read: Q, and each K or V once; S and P are there from the kernel before, or are in what is walked
@@ -210,17 +213,17 @@ UnfusedWalk walk_unfused(const Problem& p, const DeviceSpec& device, const Unfus
     return sum;
   };
   const auto all_inputs = inputs(tiles);
-  const double all = matrix_bytes(tiles), most = 4.0 * static_cast<double>(device.l2_bytes);
-  // Lines of both products' frames: short rows have as many as long ones.
-  const double frames = 2.0 * static_cast<double>(kernels.local_bytes) / LineSampler::line_bytes;
-  constexpr double most_of_frames = 8e6;  // more than those of tiles of 128 x 128 until they are so many bytes
+  const double all = stored_bytes(tiles), most = 4.0 * static_cast<double>(device.l2_bytes);
+  constexpr double most_of_frames = 8e6;  // lines: more than tiles of 128 x 128 have until they are so many bytes
   double part = 0;
   std::size_t n = 0;
-  for (; n < tiles.size() && part < most && static_cast<double>(n) * frames < most_of_frames; ++n)
-    part += static_cast<double>(tiles[n].rows * tiles[n].keys) * bytes;
+  for (; n < tiles.size() && part < most &&
+         static_cast<double>(n) * frame_bytes / LineSampler::line_bytes < most_of_frames;
+       ++n)
+    part += matrix_bytes(tiles[n]);
   tiles.resize(n);
   const auto of_part = inputs(tiles);
-  const double scale = all / part;
+  const double scale = all / stored_bytes(tiles);
   constexpr double visits = 5, most_visits = 1e6;  // of S and P by the three kernels; lines
   int sampling = 1;
   while (visits * part / LineSampler::line_bytes / sampling > most_visits) sampling *= 2;

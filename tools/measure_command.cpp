@@ -81,9 +81,8 @@ MeasuringGpu gpu_of(std::string_view heading) {
   MeasuringGpu gpu;
   gpu.name = heading.substr(0, heading.find_first_of(",;"));
   const std::string behind(heading.substr(gpu.name.size()));
-  long sms = 0;
-  int major = 0, minor = 0;
-  if (std::sscanf(behind.c_str(), ", %ld SMs of compute capability %d.%d,", &sms, &major, &minor) == 3)
+  int sms = 0, major = 0, minor = 0;
+  if (std::sscanf(behind.c_str(), ", %5d SMs of compute capability %2d.%1d,", &sms, &major, &minor) == 3)
     gpu.num_sms = sms, gpu.compute_capability = 10 * major + minor;
   return gpu;
 }
@@ -146,7 +145,7 @@ Json provenance_json(const std::string& heading, const std::vector<MeasuredCall>
 }
 
 std::string heading_text(const std::string& heading, const DeviceSpec& device) {
-  return fmt::format("{}; predicted for {}", heading, device.name);
+  return fmt::format("{}{}predicted for {}", heading, heading.empty() ? "" : "; ", device.name);
 }
 
 /// The panel's calls that this GPU's memory and kernels admit; the others are told on stderr.

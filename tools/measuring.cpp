@@ -45,6 +45,11 @@ void as_crashes(const MeasuredCall& call, Work work) {
   }
 }
 
+/// What no kernel is to blame for.
+void expect_profiler(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw EnvironmentError(fmt::format("{}: {}", call, cudaGetErrorString(status)));
+}
+
 /// Once for all of them, so that each has its tensors where a prediction has them: less than that lies elsewhere under
 /// Nsight Compute.
 void reserve_for(const std::vector<MeasuredCall>& calls, DeviceMemory& memory) {
@@ -107,11 +112,11 @@ int make_marked_calls(const std::string& file) try {
       DeviceCall call(make_device_forward(request.kernel), request.c, memory);
       call.launch();  // clocks rise, and whatever happens once has happened
       call.wait();
-      cuda_check(cudaProfilerStart(), "cudaProfilerStart");
+      expect_profiler(cudaProfilerStart(), "cudaProfilerStart");
       call.mark();
       call.launch();
       call.wait();
-      cuda_check(cudaProfilerStop(), "cudaProfilerStop");
+      expect_profiler(cudaProfilerStop(), "cudaProfilerStop");
     });
   return exit_pass;
 } catch (const KernelCrashed& error) {

@@ -275,6 +275,21 @@ TEST(Unfused, ShortRowsWriteAsMuchEachHoweverManyTheyAre) {
   EXPECT_NEAR(written_of_each(1 << 20), many, 0.02 * many);
 }
 
+// What stands for all is weighed by all that is stored: one long sequence behind short ones has most of S and P.
+TEST(Unfused, ALongSequenceBehindShortOnesAddsWhatItWrites) {
+  const DeviceSpec device = load_device("h200");
+  const auto written = [&](std::size_t others) {
+    Problem p{static_cast<std::int64_t>(others) + 1, 1, 1, 2048, 2048, 64, 64, Dtype::bf16, {}, Causal::none, -1, -1};
+    p.varlen_q.assign(others, 1);
+    p.varlen_q.push_back(2048);
+    p.varlen_k = p.varlen_q;
+    return unfused_cost(p, device, own_unfused(p)).dram_write_bytes;
+  };
+  const double few = written(7000), many = written(9000);  // all are walked, and a part
+  EXPECT_GT(many, few);
+  EXPECT_LT(many, 9.0 / 7 * 1.2 * few);
+}
+
 TEST(Unfused, NeverFasterThanItsBytesOrItsLaunches) {
   const DeviceSpec device = load_device("h200");
   for (const std::int64_t s : {1, 64, 1024, 8192}) {

@@ -127,7 +127,8 @@ std::optional<double> ComparedFigure::error() const {
   return std::abs(*predicted - *measured) / denominator;
 }
 
-Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan, bool warm) {
+Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan,
+                   const Provenance& how) {
   Comparison result;
   result.call = call;
   check_own_kernel(call.kernel, call.c);
@@ -137,13 +138,14 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   if (cycles && nanoseconds && *cycles > 0 && *nanoseconds > 0)
     device = device_with(rated, device_field_name(&DeviceSpec::sm_clock_hz), *cycles / *nanoseconds * 1e9,
                          "sm__cycles_elapsed.max over gpu__time_duration.sum");
-  const bool empties_between = call.via == "ncu" && !warm;
+  const bool warm = how.warm.value_or(false), through_ncu = how.via == Profiler::ncu,
+             empties_between = through_ncu && !warm;
   std::optional<SimulationReport> report;
   std::optional<UnfusedCost> unfused;
   if (call.kernel == "unfused" && plan == nullptr) {
     result.plan_name = "three kernels";
-    unfused = unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before(),
-                           empties_between, call.via == "ncu");
+    unfused = unfused_cost(call.c.problem, device, own_unfused(call.c.problem), call.dirty_bytes_before(how.via),
+                           empties_between, through_ncu);
   } else if (plan == nullptr && plan_of_kernel(call.kernel).empty()) {
     result.unpredicted = "no plan describes this kernel; give one with --plan";
   } else if (const auto why = unpredicted(call.c)) {
@@ -151,9 +153,9 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   } else {
     TileWalkOptions effort;
     effort.warm = warm;
-    effort.dirty_bytes_at_start = call.dirty_bytes_before();
+    effort.dirty_bytes_at_start = call.dirty_bytes_before(how.via);
     effort.empties_between = empties_between;
-    effort.through_ncu = call.via == "ncu";
+    effort.through_ncu = through_ncu;
     result.plan_name = plan != nullptr ? plan->name : plan_of_kernel(call.kernel);
     const KernelPlan& described = plan != nullptr ? plan->plan : plan_named(result.plan_name, call.c, device);
     report = simulate(call.c, described, device, result.plan_name, effort);

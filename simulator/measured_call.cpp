@@ -15,7 +15,6 @@
 #include "attest/simulator/tile_walk.h"
 #include "attest/simulator/unfused.h"
 #include "csv.h"
-#include "measured_claims.h"
 
 namespace attest {
 namespace {
@@ -106,8 +105,8 @@ std::string_view plan_of_kernel(std::string_view kernel) {
 
 // CUPTI's range profiler leaves more than Nsight Compute, the more the more launches it counts
 // (docs/results/h200-l2.md, counted_chain).
-std::int64_t MeasuredCall::dirty_bytes_before() const {
-  if (via != "cupti") return TileWalkOptions{}.dirty_bytes_at_start;
+std::int64_t MeasuredCall::dirty_bytes_before(std::optional<Profiler> via) const {
+  if (via != Profiler::cupti) return TileWalkOptions{}.dirty_bytes_at_start;
   constexpr double of_one = 2.94, of_several = 2.45, each = 1.1;  // MiB
   const auto counted = static_cast<double>(launches.size());
   return static_cast<std::int64_t>((counted == 1 ? of_one : of_several + each * counted) * (1 << 20));
@@ -132,17 +131,17 @@ std::optional<double> MeasuredCall::of_longest(std::string_view counter) const {
   return longest == nullptr ? std::nullopt : counter_of(*longest, counter);
 }
 
-std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std::string>& comments) {
+std::string to_csv(const MeasuredFile& measured) {
   std::set<std::string> names;
-  for (const MeasuredCall& call : calls)
+  for (const MeasuredCall& call : measured.calls)
     for (const MeasuredLaunch& launch : call.launches)
       for (const auto& [name, value] : launch.counters) names.insert(name);
-  std::string csv;
-  for (const std::string& comment : comments) csv += "# " + comment + "\n";
+  std::string csv = to_comments(measured.how);
+  for (const std::string& comment : measured.comments) csv += "# " + comment + "\n";
   csv += first_columns;
   for (const std::string& name : names) csv += "," + name;
   csv += "\n";
-  for (const MeasuredCall& call : calls)
+  for (const MeasuredCall& call : measured.calls)
     for (std::size_t i = 0; i < call.launches.size(); ++i) {
       const MeasuredLaunch& launch = call.launches[i];
       csv += fmt::format("{},{},{},{},{}", csv_cell(call.mechanism), csv_cell(call.kernel),
@@ -162,7 +161,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   std::size_t last = 0;                         // line of a launch
   std::vector<std::string> of_call;             // its call's cells
   std::map<std::string, std::size_t> launches;  // lines by what they say
-  MeasuredClaims claims;
+  ProvenanceReader how(file);
   const auto refuse_unfinished = [&] {
     if (result.calls.empty()) return;
     const MeasuredCall& call = result.calls.back();
@@ -179,10 +178,9 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       refuse(line.substr(0, 40), "has no newline behind it; the file is cut off");
     if (line.starts_with('#')) {
       if (!is_printable(line)) throw InvalidInput(file, fmt::format("line {}: a comment", at), must_be_printable);
-      if (const MeasuredClaim* claim = claims.gainsaid(line, at))
-        refuse(claim->words, fmt::format("contradicts '{}' of line {}; keep one of them", claim->gainsaid_by,
-                                         claims.line_of(claim->gainsaid_by)));
-      return void(result.comments.emplace_back(line.substr(line.starts_with("# ") ? 2 : 1)));
+      const std::string_view comment = line.substr(line.starts_with("# ") ? 2 : 1);
+      if (!how.read(comment, at)) result.comments.emplace_back(comment);
+      return;
     }
     if (line.empty()) return;
     const std::vector<std::string> cells = csv_cells(line);
@@ -246,8 +244,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
              fmt::format("is line {} once more, {} and all; remove one of them", before->second, cycles));
   });
   refuse_unfinished();
-  result.warm = claims.warm();
-  for (MeasuredCall& call : result.calls) call.via = claims.via();  // a comment may stand behind them
+  result.how = how.result();
   return result;
 }
 

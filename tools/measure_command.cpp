@@ -1,7 +1,6 @@
 // attest measure: the GPU's counters beside the prediction.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -32,21 +31,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Where and how counters were read: the first lines of a panel's file.
-struct Provenance {
-  MeasuringGpu gpu;
-  std::string via;
-  bool warm = false;
-  std::string date;
-
-  std::vector<std::string> lines() const {
-    return {fmt::format("{}, {} SMs of compute capability {}.{}, driver {}, CUDA {}; {}; through {}, {} caches",
-                        gpu.name, gpu.num_sms, gpu.compute_capability / 10, gpu.compute_capability % 10, gpu.driver,
-                        gpu.runtime, date, via, warm ? "warm" : "cold"),
-            "attest measure --panel --via " + via + (warm ? " --warm" : "")};
-  }
-};
-
 std::string today() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -56,13 +40,19 @@ std::string today() {
   return text;
 }
 
-std::string read_via(const Flags& flags) {
-  std::string via = flags.text("--via").value_or("cupti");
-  if (via != "cupti" && via != "ncu") throw InvalidInput("via", in_quotes(via), "is none of cupti, ncu");
-  return via;
+Profiler read_via(const Flags& flags) {
+  const std::string via = flags.text("--via").value_or("cupti");
+  const std::optional<Profiler> profiler = profiler_called(via);
+  if (!profiler) throw InvalidInput("via", in_quotes(via), "is none of cupti, ncu");
+  return *profiler;
 }
 
-Provenance provenance(const Flags& flags) { return {measuring_gpu(), read_via(flags), flags.given("--warm"), today()}; }
+/// Of what is counted now.
+Provenance provenance(const Flags& flags) {
+  Provenance how = measuring_gpu();
+  how.date = today(), how.via = read_via(flags), how.warm = flags.given("--warm");
+  return how;
+}
 
 /// The GPU that --device names; none if it was not given.
 std::optional<DeviceSpec> named_device(const Flags& flags) {
@@ -75,39 +65,28 @@ std::optional<DeviceSpec> named_device(const Flags& flags) {
   return device;
 }
 
-/// What a heading, "NVIDIA H200, 132 SMs of compute capability 9.0, driver ...", says the counters are of; 0 where it
-/// does not say.
-MeasuringGpu gpu_of(std::string_view heading) {
-  MeasuringGpu gpu;
-  gpu.name = heading.substr(0, heading.find_first_of(",;"));
-  const std::string behind(heading.substr(gpu.name.size()));
-  int sms = 0, major = 0, minor = 0;
-  if (std::sscanf(behind.c_str(), ", %5d SMs of compute capability %2d.%1d,", &sms, &major, &minor) == 3)
-    gpu.num_sms = sms, gpu.compute_capability = 10 * major + minor;
-  return gpu;
-}
-
 /// --device, or the one of the name that CUDA has for the GPU, which may have no more than its name in common with it.
-DeviceSpec device_of(const Flags& flags, const MeasuringGpu& gpu) {
+DeviceSpec device_of(const Flags& flags, const Provenance& how) {
   if (std::optional<DeviceSpec> named = named_device(flags)) return *named;
-  std::optional<DeviceSpec> called = device_called(gpu.name);
+  constexpr const char* instead = "give one with --device, or what `attest calibrate` writes";
+  if (how.gpu.empty()) throw InvalidInput("device", "the GPU", fmt::format("is not named by the file; {}", instead));
+  std::optional<DeviceSpec> called = device_called(how.gpu);
   if (!called)
-    throw InvalidInput("device", in_quotes(gpu.name),
-                       "is described by no device of `attest devices`; give one with --device, or what `attest "
-                       "calibrate` writes");
-  const auto refuse_other = [&](const char* what, std::int64_t here, std::int64_t there) {
-    if (here != 0 && here != there)
-      throw InvalidInput("device", in_quotes(gpu.name),
-                         fmt::format("has {} {}, {} has {}; give one with --device, or what `attest calibrate` writes",
-                                     what, here, called->name, there));
+    throw InvalidInput("device", in_quotes(how.gpu),
+                       fmt::format("is described by no device of `attest devices`; {}", instead));
+  const auto refuse_other = [&](std::int64_t DeviceSpec::*field, std::int64_t here) {
+    if (here != 0 && here != (*called).*field)
+      throw InvalidInput("device", in_quotes(how.gpu),
+                         fmt::format("has {} {}, {} has {}; {}", device_field_name(field), here, called->name,
+                                     (*called).*field, instead));
   };
-  refuse_other("compute capability", gpu.compute_capability, called->compute_capability);
-  refuse_other("num_sms", gpu.num_sms, called->num_sms);
+  refuse_other(&DeviceSpec::compute_capability, how.compute_capability);
+  refuse_other(&DeviceSpec::num_sms, how.num_sms);
   return *std::move(called);
 }
 
 void measure(std::vector<MeasuredCall>& calls, const Provenance& how, bool progress) {
-  how.via == "ncu" ? measure_with_ncu(calls, how.warm, progress) : measure_with_cupti(calls, how.warm, progress);
+  (how.via == Profiler::ncu ? measure_with_ncu : measure_with_cupti)(calls, *how.warm, progress);
 }
 
 Json comparisons_json(const std::vector<Comparison>& comparisons) {
@@ -133,19 +112,18 @@ Json errors_json(const std::vector<Comparison>& comparisons) {
   return errors;
 }
 
-/// How `calls` were counted and by what they were predicted: what a result begins with.
-Json provenance_json(const std::string& heading, const std::vector<MeasuredCall>& calls, std::optional<bool> warm,
-                     const DeviceSpec& device) {
-  const std::string via = calls.empty() ? "" : calls.front().via;
-  return {{"measured", heading},
-          {"gpu", gpu_of(heading).name},
-          {"via", via.empty() ? Json() : Json(via)},
-          {"warm", warm ? Json(*warm) : Json()},
+/// How calls were counted and by what they were predicted: what a result begins with.
+Json provenance_json(const Provenance& how, const DeviceSpec& device) {
+  return {{"measured", to_text(how)},
+          {"gpu", how.gpu.empty() ? Json() : Json(how.gpu)},
+          {"via", how.via ? Json(to_string(*how.via)) : Json()},
+          {"warm", how.warm ? Json(*how.warm) : Json()},
           {"device", device.name}};
 }
 
-std::string heading_text(const std::string& heading, const DeviceSpec& device) {
-  return fmt::format("{}{}predicted for {}", heading, heading.empty() ? "" : "; ", device.name);
+std::string heading(const Provenance& how, const DeviceSpec& device) {
+  const std::string measured = to_text(how);
+  return fmt::format("{}{}predicted for {}", measured, measured.empty() ? "" : "; ", device.name);
 }
 
 /// The panel's calls that this GPU's memory and kernels admit; the others are told on stderr.
@@ -183,17 +161,18 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   MeasuredFile measured;
   std::optional<OutputFile> csv;
   std::optional<DeviceSpec> device;
-  std::optional<bool> warm = flags.given("--warm");
   if (const auto from = flags.text("--from")) {
     for (const std::string& flag : flags.given_of({"--via", "--out"}))
       throw InvalidInput("from", flag, "goes without --from, which reads what was measured");
     measured = read_measured("from", *from);
     if (measured.calls.empty()) throw InvalidInput("from", in_quotes(*from), "holds no call");
-    if (*warm && measured.warm == false)
-      throw InvalidInput("warm", "--warm", fmt::format("goes without {}, whose caches were cold", in_quotes(*from)));
-    warm = *warm ? warm : measured.warm;  // no comment may say
+    if (flags.given("--warm")) {
+      if (measured.how.warm == false)
+        throw InvalidInput("warm", "--warm", fmt::format("goes without {}, whose caches were cold", in_quotes(*from)));
+      measured.how.warm = true;  // no comment may say
+    }
     refuse_other_calls(flags, measured.calls, other);
-    device = device_of(flags, gpu_of(measured.comments.empty() ? "" : measured.comments.front()));
+    device = device_of(flags, measured.how);
   } else {
     const auto open_csv = [&](const std::string& name_in_folder) {
       csv = output_file(flags, "--out", name_in_folder);
@@ -201,31 +180,29 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
       if (csv && html) refuse_same_file("out", csv->path(), "--html", html->path());
     };
     open_csv("_panel.csv");  // what is wrong with it whatever the device
-    const Provenance how = provenance(flags);
-    device = device_of(flags, how.gpu);
-    std::string name = device->name;  // a file of --device may have any
-    std::ranges::replace(name, '/', '_');
-    open_csv(name + "_panel.csv");
-    measured.comments = how.lines();
+    measured.how = provenance(flags);
+    measured.how.command = fmt::format("attest measure --panel --via {}{}", to_string(*measured.how.via),
+                                       *measured.how.warm ? " --warm" : "");
+    device = device_of(flags, measured.how);
+    open_csv(device->name + "_panel.csv");
     measured.calls = admitted(measurement_panel());
     refuse_other_calls(flags, measured.calls, other);
-    measure(measured.calls, how, true);
+    measure(measured.calls, measured.how, true);
   }
   std::vector<Comparison> comparisons;
   for (std::size_t i = 0; i < measured.calls.size(); ++i) try {
-      comparisons.push_back(compare(measured.calls[i], *device, nullptr, warm.value_or(false)));
+      comparisons.push_back(compare(measured.calls[i], *device, nullptr, measured.how));
     } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
       if (measured.lines.empty()) throw;
       throw InvalidInput(*flags.text("--from"), fmt::format("line {}:", measured.lines[i]), error.what());
     }
-  const std::string heading = measured.comments.empty() ? "" : measured.comments.front(),
-                    with_device = heading_text(heading, *device);
-  std::string text = fmt::format("{}\n\n{}", with_device, to_table(comparisons));
+  const std::string first_line = heading(measured.how, *device);
+  std::string text = fmt::format("{}\n\n{}", first_line, to_table(comparisons));
   if (other) text += "\n" + agreement_table(measured.calls, other->calls);
   std::vector<OutputFile::Staged> files;
-  if (csv) files.push_back(csv->stage(to_csv(measured.calls, measured.comments)));
-  if (html) files.push_back(html->stage(html_measure(comparisons, with_device)));
-  Json result = provenance_json(heading, measured.calls, warm, *device);
+  if (csv) files.push_back(csv->stage(to_csv(measured)));
+  if (html) files.push_back(html->stage(html_measure(comparisons, first_line)));
+  Json result = provenance_json(measured.how, *device);
   result["errors"] = errors_json(comparisons);
   result["calls"] = comparisons_json(comparisons);
   if (other) result["against"] = agreement_json(measured.calls, other->calls);
@@ -290,16 +267,16 @@ ExitCode run(const Flags& flags) {
     if (const std::string why = refusal_in_a_worker(worker, hang_seconds, call); !why.empty()) return unsupported(why);
   const Provenance how = provenance(flags);
   if (const auto why = unmeasurable(call)) return unsupported(*why);
-  const DeviceSpec device = device_of(flags, how.gpu);
+  const DeviceSpec device = device_of(flags, how);
   const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
   measure(calls, how, false);
-  const Comparison comparison = compare(call, device, plan ? &*plan : nullptr, how.warm);
-  const std::string heading = how.lines().front(), with_device = heading_text(heading, device);
-  Json json = provenance_json(heading, calls, how.warm, device);
+  const Comparison comparison = compare(call, device, plan ? &*plan : nullptr, how);
+  const std::string first_line = heading(how, device);
+  Json json = provenance_json(how, device);
   json.update(to_json(comparison));
   std::vector<OutputFile::Staged> files;
-  if (html) files.push_back(html->stage(html_measure({comparison}, with_device)));
-  results.finish("measure", json, fmt::format("{}\n{}", with_device, to_table(comparison)), std::move(files));
+  if (html) files.push_back(html->stage(html_measure({comparison}, first_line)));
+  results.finish("measure", json, fmt::format("{}\n{}", first_line, to_table(comparison)), std::move(files));
   return exit_pass;
 }
 

@@ -71,9 +71,12 @@ void reserve_for(const std::vector<MeasuredCall>& calls, DeviceMemory& memory) {
 
 }  // namespace
 
-MeasuringGpu measuring_gpu() {
+Provenance measuring_gpu() {
   const DeviceLimits limits = open_device(without_gpu);
-  return {limits.name, driver_version(), cuda_version(CUDART_VERSION), limits.compute_capability, limits.num_sms};
+  Provenance how;
+  how.gpu = limits.name, how.num_sms = limits.num_sms, how.compute_capability = limits.compute_capability;
+  how.driver = driver_version(), how.cuda = cuda_version(CUDART_VERSION);
+  return how;
 }
 
 void expect_gpu(std::string_view otherwise) { open_device(otherwise); }
@@ -91,7 +94,6 @@ void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progre
     as_crashes(call, [&] {
       DeviceCall on_device(make_device_forward(call.kernel), call.c, memory);
       call.launches.clear();
-      call.via = "cupti";
       for (LaunchCounters& read : reader.read(on_device, warm)) {
         MeasuredLaunch& launch = call.launches.emplace_back();
         launch.function = read.function;

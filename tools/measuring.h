@@ -1,23 +1,18 @@
 // Counters of calls on the GPU at hand. Everything here throws EnvironmentError, with what to do about it, in a build
 // without CUDA and where there is no GPU.
 #pragma once
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "attest/simulator/measured_call.h"
+#include "attest/simulator/provenance.h"
 
 namespace attest::tools {
 
-struct MeasuringGpu {
-  std::string name;     // as CUDA has it: "NVIDIA H200"
-  std::string driver;   // "580.159.04"; its CUDA version where the kernel module does not say
-  std::string runtime;  // CUDA's in this build
-  std::int64_t compute_capability = 0, num_sms = 0;
-};
-MeasuringGpu measuring_gpu();
+/// The GPU at hand, its driver and this build's CUDA; what else there is to say is not known yet.
+Provenance measuring_gpu();
 
 /// What to do where there is no GPU to measure on.
 inline constexpr const char* without_gpu = "ask `attest predict` alone";

@@ -87,7 +87,7 @@ std::vector<std::string> ncu_command(const std::string& ncu, const std::string& 
 
 void deal_out(std::vector<MeasuredLaunch> launches, std::string_view mark, std::vector<MeasuredCall>& calls) {
   std::size_t marks = 0;
-  for (MeasuredCall& call : calls) call.launches.clear(), call.via = "ncu";
+  for (MeasuredCall& call : calls) call.launches.clear();
   for (MeasuredLaunch& launch : launches) {
     if (launch.function.find(mark) != std::string::npos)
       ++marks;

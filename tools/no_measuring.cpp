@@ -16,7 +16,7 @@ namespace {
 
 }  // namespace
 
-MeasuringGpu measuring_gpu() { refuse(); }
+Provenance measuring_gpu() { refuse(); }
 void expect_gpu(std::string_view otherwise) {
   throw EnvironmentError(fmt::format(
       "kernel: it runs on a GPU, and this attest was built without CUDA; build with cmake --preset cuda where nvcc is, "

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -159,13 +160,14 @@ void refuse_input(const Flags& flags, std::string_view field, const fs::path& pa
       throw InvalidInput(field, in_quotes(path.string()), fmt::format("is in the folder of {}, which is read", flag));
 }
 
-std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag, const std::string& name_in_folder) {
+std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag, std::string name_in_folder) {
   const auto given = flags.text(flag);
   if (!given) return std::nullopt;
   if (given->empty()) throw InvalidInput(field_of(flag), "''", "is no file");
   if (*given == "-") throw InvalidInput(field_of(flag), "'-'", "is no file; only --json writes to stdout");
   std::error_code error;
   const bool in_folder = !name_in_folder.empty() && fs::is_directory(*given, error);
+  std::ranges::replace(name_in_folder, '/', '_');
   const fs::path path = in_folder ? fs::path(*given) / name_in_folder : fs::path(*given);
   refuse_input(flags, field_of(flag), path);
   return OutputFile(path);

@@ -47,10 +47,10 @@ class OutputFile {
 /// --corpus, or is this program or the file that stdout goes to.
 void refuse_input(const Flags& flags, std::string_view field, const std::filesystem::path& path);
 
-/// The file that `flag` names, or `name_in_folder`, where one is given, in the folder that it names; none if the flag
-/// was not given. Throws InvalidInput for what is no file, "-" too, and for an input, and as OutputFile does.
-std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag,
-                                      const std::string& name_in_folder = "");
+/// The file that `flag` names, or `name_in_folder`, where one is given, each '/' of it as '_', in the folder that it
+/// names; none if the flag was not given. Throws InvalidInput for what is no file, "-" too, and for an input, and as
+/// OutputFile does.
+std::optional<OutputFile> output_file(const Flags& flags, const std::string& flag, std::string name_in_folder = "");
 
 /// Throws InvalidInput naming `field` if `path`, which it gives, and `other`, the file of `flag`, are one.
 void refuse_same_file(std::string_view field, const std::filesystem::path& path, std::string_view flag,

@@ -30,7 +30,7 @@ TEST(BadInput, APanelAgainstOneWithNothingInCommon) {
                     split = ",\"{\"\"num_splits\"\":2}\",", bytes = "dram__bytes_read.sum\n";
   const std::string two = "m,sm80" + split + "0,f,1\nm,sm80" + split + "1,f,1\n";
   const auto against = [&](const std::string& panel, const std::string& other) {
-    folder.write("panel.csv", "# NVIDIA H200\n" + head + panel);
+    folder.write("panel.csv", "# gpu: NVIDIA H200\n" + head + panel);
     folder.write("other.csv", head + other);
     return run_attest({"measure", "--panel", "--from", "panel.csv", "--against", "other.csv"}, folder);
   };
@@ -50,8 +50,9 @@ TEST(BadInput, APanelThatIsWarmOrCold) {
   const std::string rows =
       "mechanism,kernel,case,launch,function,dram__bytes_read.sum\n"
       "m,sm80,\"{\"\"nheads\"\":8,\"\"seqlen_q\"\":1024,\"\"seqlen_k\"\":1024}\",0,f,1\n";
-  folder.write("cold.csv", "# NVIDIA H200; cold caches\n" + rows);
-  folder.write("warm.csv", "# NVIDIA H200; warm caches\n" + rows);
+  folder.write("cold.csv", "# gpu: NVIDIA H200\n# caches: cold\n" + rows);
+  folder.write("warm.csv", "# gpu: NVIDIA H200\n# caches: warm\n" + rows);
+  folder.write("silent.csv", "# gpu: NVIDIA H200\n" + rows);
   const auto measure = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"measure", "--panel", "--json", "-"};
     words.insert(words.end(), more.begin(), more.end());
@@ -65,38 +66,43 @@ TEST(BadInput, APanelThatIsWarmOrCold) {
   EXPECT_EQ(warm.exit_code, 0) << warm.err;
   EXPECT_EQ(warm.out, said.out);
   EXPECT_NE(warm.out, cold.out);
+  EXPECT_EQ(measure({"--from", "silent.csv", "--warm"}).out, warm.out);
 }
 
 // The name may be all that a GPU has in common with the one of a device file.
 TEST(BadInput, APanelOfAGpuThatNoDeviceDescribes) {
   const Folder folder;
-  const auto measure = [&](const std::string& heading, const std::vector<std::string>& more = {}) {
-    folder.write("panel.csv", "# " + heading +
-                                  "\nmechanism,kernel,case,launch,function,dram__bytes_read.sum\n"
+  const auto measure = [&](const std::string& comments, const std::vector<std::string>& more = {}) {
+    folder.write("panel.csv", comments +
+                                  "mechanism,kernel,case,launch,function,dram__bytes_read.sum\n"
                                   "m,sm80,\"{\"\"nheads\"\":8,\"\"seqlen_q\"\":1024,\"\"seqlen_k\"\":1024}\",0,f,1\n");
     std::vector<std::string> words = {"measure", "--panel", "--from", "panel.csv"};
     words.insert(words.end(), more.begin(), more.end());
     return run_attest(words, folder);
   };
-  const std::string pcie = "NVIDIA H100 PCIe, 114 SMs of compute capability 9.0, driver 580.1; through cupti";
+  const std::string instead = "; give one with --device, or what `attest calibrate` writes\n";
+  const std::string pcie = "# gpu: NVIDIA H100 PCIe\n# num_sms: 114\n# compute_capability: 90\n";
   EXPECT_EQ(measure(pcie).exit_code, 2);
-  EXPECT_EQ(measure(pcie).err,
-            "attest: device: 'NVIDIA H100 PCIe' has num_sms 114, h100 has 132; give one with --device, or what `attest "
-            "calibrate` writes\n");
+  EXPECT_EQ(measure(pcie).err, "attest: device: 'NVIDIA H100 PCIe' has num_sms 114, h100 has 132" + instead);
   EXPECT_EQ(measure(pcie, {"--device", "h100"}).exit_code, 0);
-  EXPECT_EQ(
-      measure("NVIDIA GH200 480GB; through cupti").err,
-      "attest: device: 'NVIDIA GH200 480GB' is described by no device of `attest devices`; give one with --device, "
-      "or what `attest calibrate` writes\n");
-  const Ran known = measure("NVIDIA H100 80GB HBM3, 132 SMs of compute capability 9.0, driver 580.1; through cupti");
+  EXPECT_EQ(measure("# gpu: NVIDIA H100\n# num_sms: 132\n# compute_capability: 100\n").err,
+            "attest: device: 'NVIDIA H100' has compute_capability 100, h100 has 90" + instead);
+  EXPECT_EQ(measure("# gpu: NVIDIA GH200 480GB\n").err,
+            "attest: device: 'NVIDIA GH200 480GB' is described by no device of `attest devices`" + instead);
+  EXPECT_EQ(measure("").exit_code, 2);
+  EXPECT_EQ(measure("").err, "attest: device: the GPU is not named by the file" + instead);
+  EXPECT_EQ(measure("", {"--device", "h100"}).out.find("predicted for h100\n"), 0u);
+  const Ran known = measure("# gpu: NVIDIA H100/80GB\n# num_sms: 132\n# compute_capability: 90\n# via: cupti\n");
   EXPECT_EQ(known.exit_code, 0) << known.err;
-  EXPECT_NE(known.out.find("through cupti; predicted for h100\n"), std::string::npos) << known.out;
+  EXPECT_EQ(known.out.find("NVIDIA H100/80GB, 132 SMs of compute capability 9.0; through cupti; predicted for h100\n"),
+            0u)
+      << known.out;
 }
 
 TEST(BadInput, APanelWithACallThatItsKernelDoesNotTake) {
   const Folder folder;
   folder.write("panel.csv",
-               "# NVIDIA H200\nmechanism,kernel,case,launch,function,dram__bytes_read.sum\nm,sm80,{},0,f,1\n"
+               "# gpu: NVIDIA H200\nmechanism,kernel,case,launch,function,dram__bytes_read.sum\nm,sm80,{},0,f,1\n"
                "m,sm80-spill,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n");
   const Ran ran = run_attest({"measure", "--panel", "--from", "panel.csv"}, folder);
   EXPECT_EQ(ran.exit_code, 2);

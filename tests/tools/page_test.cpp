@@ -109,7 +109,7 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
 
 // Small calls leave their output in L2: on logarithmic axes a figure that is 0 throughout has no place.
 TEST_F(Page, DrawsNoDiagonalOfZeros) {
-  folder.write("small.csv", R"(# NVIDIA H200
+  folder.write("small.csv", R"(# gpu: NVIDIA H200
 mechanism,kernel,case,launch,function,dram__bytes_read.sum,dram__bytes_write.sum
 headdim,sm80,"{""nheads"":1,""seqlen_q"":256,""seqlen_k"":256,""headdim"":32}",0,f,100000,0
 headdim,sm80,"{""nheads"":2,""seqlen_q"":256,""seqlen_k"":256,""headdim"":32}",0,f,200000,0

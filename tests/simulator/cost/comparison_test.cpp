@@ -69,7 +69,7 @@ TEST(Comparison, CallsThatOurKernelDoesNotRunAreRefused) {
     call.kernel = kernel, call.c = {};
     change(call.c);
     try {
-      compare(call, load_device("h200"), nullptr, false);
+      compare(call, load_device("h200"), nullptr);
     } catch (const InvalidInput& error) {
       return std::string(error.what());
     }
@@ -156,18 +156,19 @@ TEST(Comparison, MemoryLiesElsewhereThroughNcuAlone) {
   call.c.problem = {1, 64, 64, 1024, 1024, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
   for (const char* gpu : {"h200", "h100"}) {
     const DeviceSpec as_it_is = load_device(gpu);
-    const auto written = [&](bool through_ncu) {
+    const auto written = [&](std::optional<Profiler> via) {
       TileWalkOptions options;
-      options.through_ncu = through_ncu;
-      options.dirty_bytes_at_start = call.dirty_bytes_before();
+      options.through_ncu = via == Profiler::ncu;
+      options.dirty_bytes_at_start = call.dirty_bytes_before(via);
       return simulate(call.c, plan_named(call.kernel, call.c, as_it_is), as_it_is, call.kernel, options)
           .dram_write_bytes;
     };
-    EXPECT_NE(written(true), written(false));
-    for (const char* via : {"ncu", "cupti", ""}) {
-      call.via = via;
-      EXPECT_EQ(figure(compare(call, as_it_is, nullptr), "dram_write_bytes").predicted, written(call.via == "ncu"))
-          << gpu << via;
+    EXPECT_NE(written(Profiler::ncu), written(Profiler::cupti));
+    for (const std::optional<Profiler> via : {std::optional(Profiler::ncu), std::optional(Profiler::cupti), {}}) {
+      Provenance how;
+      how.via = via;
+      EXPECT_EQ(figure(compare(call, as_it_is, nullptr, how), "dram_write_bytes").predicted, written(via))
+          << gpu << to_text(how);
     }
   }
 }

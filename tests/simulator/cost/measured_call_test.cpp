@@ -27,6 +27,12 @@ MeasuredCall two_launches() {
   return call;
 }
 
+std::string csv_of(const std::vector<MeasuredCall>& calls) {
+  MeasuredFile measured;
+  measured.comments = {"of a test"}, measured.calls = calls;
+  return to_csv(measured);
+}
+
 std::string message_of(const std::string& text) {
   try {
     measured_from_csv(text, "panel.csv");
@@ -42,7 +48,11 @@ TEST(MeasuredCall, CsvComesBackAsItWas) {
   other.c.problem.batch = 3;
   other.launches.resize(1);
   other.launches[0].counters.erase("dram__bytes_read.sum");
-  const MeasuredFile read = measured_from_csv(to_csv({two_launches(), other}, {"H200, cold", "how"}), "panel.csv");
+  MeasuredFile written;
+  written.how.gpu = "NVIDIA H200", written.how.via = Profiler::ncu;
+  written.comments = {"H200, cold", "how"}, written.calls = {two_launches(), other};
+  const MeasuredFile read = measured_from_csv(to_csv(written), "panel.csv");
+  EXPECT_EQ(read.how, written.how);
   EXPECT_THAT(read.comments, ElementsAre("H200, cold", "how"));
   ASSERT_EQ(read.calls.size(), 2u);
   EXPECT_EQ(read.calls[0].mechanism, "split");
@@ -53,39 +63,6 @@ TEST(MeasuredCall, CsvComesBackAsItWas) {
   EXPECT_EQ(read.calls[0].launches[1].function, "\"combine\"");
   EXPECT_EQ(read.calls[0].launches[0].counters, two_launches().launches[0].counters);
   EXPECT_THAT(read.calls[1].launches[0].counters, ElementsAre(Pair("sm__cycles_elapsed.max", 100)));
-}
-
-TEST(MeasuredCall, WhoReadTheCountersStandsInAComment) {
-  const auto via = [](const std::vector<std::string>& comments) {
-    return measured_from_csv(to_csv({two_launches()}, comments), "panel.csv").calls.front().via;
-  };
-  EXPECT_EQ(via({"H200; 2026-11-22; through cupti, cold caches", "how"}), "cupti");
-  EXPECT_EQ(via({"how", "through ncu"}), "ncu");
-  for (const char* other : {"H200", "copies through registers", "through"}) EXPECT_EQ(via({other}), "") << other;
-  const std::string behind = to_csv({two_launches()}, {"H200"}) + "# through ncu\n";
-  EXPECT_EQ(measured_from_csv(behind, "panel.csv").calls.front().via, "ncu");
-}
-
-TEST(MeasuredCall, WhetherCachesWereColdStandsInAComment) {
-  const auto warm = [](const std::vector<std::string>& comments) {
-    return measured_from_csv(to_csv({two_launches()}, comments), "panel.csv").warm;
-  };
-  EXPECT_EQ(warm({"H200; 2026-11-22; through cupti, cold caches", "how"}), false);
-  EXPECT_EQ(warm({"how", "H200; through ncu, warm caches"}), true);
-  EXPECT_EQ(warm({"H200, in a warm room"}), std::nullopt);
-}
-
-TEST(MeasuredCall, CommentsThatContradictEachOtherAreRefused) {
-  const auto said = [](const std::vector<std::string>& comments) {
-    return message_of(to_csv({two_launches()}, comments));
-  };
-  EXPECT_EQ(said({"H200, warm caches", "how", "cold caches"}),
-            "panel.csv: line 3: 'cold caches' contradicts 'warm caches' of line 1; keep one of them");
-  EXPECT_EQ(said({"warm caches, cold caches"}),
-            "panel.csv: line 1: 'warm caches' contradicts 'cold caches' of line 1; keep one of them");
-  EXPECT_EQ(said({"through cupti", "through ncu"}),
-            "panel.csv: line 2: 'through ncu' contradicts 'through cupti' of line 1; keep one of them");
-  EXPECT_EQ(said({"through ncu, cold caches", "cold caches", "ncu"}), "");
 }
 
 TEST(MeasuredCall, AKernelThatIsNobodysIsRefused) {
@@ -125,7 +102,6 @@ TEST(MeasuredCall, ALaunchThatIsThereTwiceIsRefused) {
 TEST(MeasuredCall, AProfilersDirtyLinesAreAsManyAsMeasured) {
   // kernels that write nothing and read 128 MiB at the end, a row a launch; runs differ by 0.2 MiB
   MeasuredCall call;
-  call.via = "cupti";
   double written = 0;
   int calls = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_L2 "/counted_chain.csv")) {
@@ -134,12 +110,13 @@ TEST(MeasuredCall, AProfilersDirtyLinesAreAsManyAsMeasured) {
     written += std::stod(row.at("dram__bytes_write.sum"));
     call.launches.resize(std::stoul(row.at("launches")));
     if (std::stoul(row.at("launch")) + 1 < call.launches.size()) continue;
-    EXPECT_NEAR(static_cast<double>(call.dirty_bytes_before()), written, 0.25 * (1 << 20)) << call.launches.size();
+    EXPECT_NEAR(static_cast<double>(call.dirty_bytes_before(Profiler::cupti)), written, 0.25 * (1 << 20))
+        << call.launches.size();
     written = 0, ++calls;
   }
   EXPECT_EQ(calls, 16);
-  call.via = "ncu";
-  EXPECT_EQ(call.dirty_bytes_before(), 9 << 18);
+  EXPECT_EQ(call.dirty_bytes_before(Profiler::ncu), 9 << 18);
+  EXPECT_EQ(call.dirty_bytes_before(std::nullopt), 9 << 18);
 }
 
 TEST(MeasuredCall, SumsAreOverAllLaunchesOrThereIsNone) {
@@ -233,7 +210,7 @@ TEST(MeasuredCall, ALaunchThatCannotBeIsRefusedByTheCounter) {
 }
 
 std::string csv_lines(const std::vector<MeasuredCall>& calls, std::size_t lines) {
-  const std::string whole = to_csv(calls, {"of a test"});
+  const std::string whole = csv_of(calls);
   std::size_t end = 0;
   for (; lines > 0; --lines) end = whole.find('\n', end) + 1;
   return whole.substr(0, end);
@@ -246,7 +223,7 @@ std::string csv_line(const MeasuredCall& call, std::size_t launch) {
 
 // Wherever it is cut, even inside its last number; what is whole behind the header has whole calls.
 TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
-  const std::string whole = to_csv({two_launches()}, {"of a test"});
+  const std::string whole = csv_of({two_launches()});
   ASSERT_EQ(message_of(whole), "");
   for (std::size_t bytes = 1; bytes < whole.size(); ++bytes) {
     if (whole[bytes - 1] == '\n') continue;
@@ -269,15 +246,15 @@ TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
             "panel.csv: line 4: 'sm80-no-skip' is another kernel than that of launch 0 of its call");
   other = two_launches();
   other.launches.push_back(other.launches.back());
-  EXPECT_EQ(message_of(to_csv({other}, {"of a test"})),
+  EXPECT_EQ(message_of(csv_of({other})),
             "panel.csv: line 5: '2' is one launch too many: a call of sm80 makes 2 (num_splits = 4)");
   other.kernel = "./mine.so";  // whose launches nobody knows
-  EXPECT_EQ(message_of(to_csv({other}, {"of a test"})), "");
+  EXPECT_EQ(message_of(csv_of({other})), "");
   MeasuredCall alone = two_launches();
   alone.launches.pop_back();
-  EXPECT_EQ(message_of(to_csv({alone, two_launches()}, {"of a test"})), missing);
+  EXPECT_EQ(message_of(csv_of({alone, two_launches()})), missing);
   alone.c.num_splits = 1;
-  EXPECT_EQ(message_of(to_csv({alone, two_launches()}, {"of a test"})), "");
+  EXPECT_EQ(message_of(csv_of({alone, two_launches()})), "");
   MeasuredCall unfused = alone;
   unfused.kernel = "unfused";
   unfused.launches = {3, unfused.launches[0]};
@@ -291,12 +268,12 @@ TEST(MeasuredCall, AFileThatIsCutOffIsRefused) {
 }
 
 TEST(MeasuredCall, LinesMayEndAsOnWindows) {
-  const std::string text = to_csv({two_launches()}, {"of a test"});
+  const std::string text = csv_of({two_launches()});
   std::string lines;
   for (const char c : text) lines += c == '\n' ? std::string("\r\n") : std::string(1, c);
   const MeasuredFile read = measured_from_csv(lines, "panel.csv");
   EXPECT_THAT(read.comments, ElementsAre("of a test"));
-  EXPECT_EQ(to_csv(read.calls, read.comments), text);
+  EXPECT_EQ(to_csv(read), text);
 }
 
 TEST(MeasuredCall, ReadsWhatNcuLeaves) {

@@ -49,8 +49,9 @@ const Beyond* beyond_of(std::span<const Beyond> beyond, std::string_view mechani
 
 }  // namespace
 
-std::vector<MeasuredCall> counted_calls(const std::string& path) {
-  std::vector<MeasuredCall> calls = measured_from_csv(read_file("panel", path, 8 << 20), path).calls;
+MeasuredFile counted_file(const std::string& path) {
+  MeasuredFile counted = measured_from_csv(read_file("panel", path, 8 << 20), path);
+  const std::vector<MeasuredCall>& calls = counted.calls;
   const std::vector<MeasuredCall> made = measurement_panel();
   EXPECT_EQ(calls.size(), made.size());
   for (std::size_t i = 0; i < std::min(made.size(), calls.size()); ++i) {
@@ -58,12 +59,13 @@ std::vector<MeasuredCall> counted_calls(const std::string& path) {
     EXPECT_EQ(calls[i].kernel, made[i].kernel);
     EXPECT_EQ(calls[i].c, made[i].c) << command_line(made[i].c);
   }
-  return calls;
+  return counted;
 }
 
 CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
   CountedPanel panel;
-  for (const MeasuredCall& call : counted_calls(path)) panel.push_back(compare(call, device, nullptr));
+  const MeasuredFile counted = counted_file(path);
+  for (const MeasuredCall& call : counted.calls) panel.push_back(compare(call, device, nullptr, counted.how));
   return panel;
 }
 

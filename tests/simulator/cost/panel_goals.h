@@ -11,7 +11,7 @@
 namespace attest {
 
 /// Of a file, whose calls it expects to be those that `measure --panel` makes.
-std::vector<MeasuredCall> counted_calls(const std::string& path);
+MeasuredFile counted_file(const std::string& path);
 
 /// The same beside the models of a device, which takes half a minute.
 using CountedPanel = std::vector<Comparison>;

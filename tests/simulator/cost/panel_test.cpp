@@ -69,10 +69,11 @@ TEST(Panel, CountedAfterwards) {
 TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   const DeviceSpec h200 = load_device("h200");
   int calls = 0, large = 0;
-  for (const MeasuredCall& call : counted_calls(counted_by_cupti)) {
+  for (const MeasuredCall& call : counted_file(counted_by_cupti).calls) {
     if (call.kernel != "unfused") continue;
     SCOPED_TRACE(command_line(call.c));
-    const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem), call.dirty_bytes_before());
+    const UnfusedCost cost =
+        unfused_cost(call.c.problem, h200, own_unfused(call.c.problem), call.dirty_bytes_before(Profiler::cupti));
     ASSERT_EQ(call.launches.size(), cost.steps.size());
     for (std::size_t i = 0; i < cost.steps.size(); ++i) {
       const auto counted = [&](const char* counter) { return call.launches[i].counters.at(counter); };
@@ -100,7 +101,7 @@ TEST(Panel, UnfusedKernelsTakeWhatTheirInstructionsSay) {
   const DeviceSpec h200 = load_device("h200");
   const std::vector<double> errors = {0.081, 0.01, 0.01, 0.16, 0.13, 0.01, 0.14, 0.014, 0.08, 0.12, 0.02, 0.04};
   std::size_t launches = 0;
-  for (const MeasuredCall& call : counted_calls(counted_by_cupti)) {
+  for (const MeasuredCall& call : counted_file(counted_by_cupti).calls) {
     if (call.kernel != "unfused") continue;
     const UnfusedCost cost = unfused_cost(call.c.problem, h200, own_unfused(call.c.problem));
     for (std::size_t i = 0; i < cost.steps.size(); ++i) {

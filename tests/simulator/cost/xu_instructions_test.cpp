@@ -16,8 +16,9 @@ TEST(XuInstructions, CallsInSplitsToTheDigit) {
   const std::string path = ATTEST_MEASURED "/h200_splits.csv";
   const DeviceSpec h200 = load_device("h200");
   int calls = 0, of_more_than_a_warp = 0;
-  for (const MeasuredCall& call : measured_from_csv(read_file("splits", path, 8 << 20), path).calls) {
-    const Comparison compared = compare(call, h200, nullptr);
+  const MeasuredFile counted = measured_from_csv(read_file("splits", path, 8 << 20), path);
+  for (const MeasuredCall& call : counted.calls) {
+    const Comparison compared = compare(call, h200, nullptr, counted.how);
     const auto xu = std::find_if(compared.figures.begin(), compared.figures.end(),
                                  [](const ComparedFigure& f) { return f.name == "xu_instructions"; });
     ASSERT_NE(xu, compared.figures.end());

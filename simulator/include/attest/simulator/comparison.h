@@ -40,8 +40,10 @@ struct Comparison {
 /// `plan`: what the kernel is predicted by. None for "sm80", which the named plan `attest` describes, for its
 /// ablations, whose plans have their names, for "unfused", whose three kernels have a model of their own, and for
 /// kernels without a plan, of which nothing is predicted. The device's clock is the one that the call ran at, where its
-/// cycles and its time were counted.
-Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan, bool warm = false);
+/// cycles and its time were counted. Of `how` it takes the profiler and the caches, which are cold where it does not
+/// say.
+Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan,
+                   const Provenance& how = {});
 
 /// How far a figure is off over some calls.
 struct FigureErrors {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attest/problem/case.h"
+#include "attest/simulator/provenance.h"
 
 namespace attest {
 
@@ -23,10 +24,9 @@ struct MeasuredCall {
   std::string kernel;     // the word behind --kernel
   Case c;
   std::vector<MeasuredLaunch> launches;
-  std::string via;  // who read its counters: "cupti", "ncu"; empty: nobody
 
-  /// What L2 has dirty when its first launch begins and is not the call's, as that profiler leaves it.
-  std::int64_t dirty_bytes_before() const;
+  /// What L2 has dirty when its first launch begins and is not the call's, as who counts leaves it; none: nobody does.
+  std::int64_t dirty_bytes_before(std::optional<Profiler> via) const;
   /// A counter over all launches; none where one of them lacks it.
   std::optional<double> sum(std::string_view counter) const;
   /// A counter of the launch that took the most cycles; none where it lacks it.
@@ -36,18 +36,18 @@ struct MeasuredCall {
 /// The plan that describes one of our own fused kernels; empty: none does.
 std::string_view plan_of_kernel(std::string_view kernel);
 
-/// CSV: `comments`, a line each after "# "; the names mechanism,kernel,case,launch,function and the counters; a row a
-/// launch, numbered from 0 within its call. `case` is the case's JSON.
-std::string to_csv(const std::vector<MeasuredCall>& calls, const std::vector<std::string>& comments);
-
+/// A panel's counters. As CSV: what is known of `how`, then `comments`, a line each after "# "; the names
+/// mechanism,kernel,case,launch,function and the counters; a row a launch, numbered from 0 within its call. `case` is
+/// the case's JSON.
 struct MeasuredFile {
-  std::vector<std::string> comments;
+  Provenance how;
+  std::vector<std::string> comments;  // those that are no field of `how`
   std::vector<MeasuredCall> calls;
   std::vector<std::size_t> lines;  // that the calls begin on, where they were read from a file
-  std::optional<bool> warm;        // whether its comments say of caches that they were warm, or cold
 };
-/// Reads what to_csv() wrote; who read the counters is the profiler that a comment names behind "through ". Throws
-/// InvalidInput naming `file` and the line, of a call too that lacks launches which its kernel makes.
+std::string to_csv(const MeasuredFile& measured);
+/// Reads what to_csv() wrote. Throws InvalidInput naming `file` and the line, of a call too that lacks launches which
+/// its kernel makes.
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
 
 /// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those

@@ -1,0 +1,115 @@
+#include "attest/simulator/provenance.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <variant>
+
+#include "attest/problem/error.h"
+#include "attest/problem/text.h"
+
+namespace attest {
+namespace {
+
+constexpr std::array<std::string_view, 2> profilers = {"cupti", "ncu"};  // by Profiler
+constexpr std::array<std::string_view, 2> cold_or_warm = {"cold", "warm"};
+
+using Member = std::variant<std::string Provenance::*, std::int64_t Provenance::*,
+                            std::optional<Profiler> Provenance::*, std::optional<bool> Provenance::*>;
+struct Field {
+  std::string_view key;
+  Member member;
+};
+constexpr Field fields[] = {{"gpu", &Provenance::gpu},
+                            {"num_sms", &Provenance::num_sms},
+                            {"compute_capability", &Provenance::compute_capability},
+                            {"driver", &Provenance::driver},
+                            {"cuda", &Provenance::cuda},
+                            {"date", &Provenance::date},
+                            {"via", &Provenance::via},
+                            {"caches", &Provenance::warm},
+                            {"command", &Provenance::command}};
+
+// A field's value as text; empty where it is not known.
+std::string written(const std::string& value) { return value; }
+std::string written(std::int64_t value) { return value == 0 ? "" : fmt::format("{}", value); }
+std::string written(std::optional<Profiler> value) { return value ? std::string(to_string(*value)) : ""; }
+std::string written(std::optional<bool> value) { return value ? std::string(cold_or_warm[*value ? 1 : 0]) : ""; }
+
+// And from text: why it cannot be, empty where it can.
+std::string take(std::string& value, std::string_view text) {
+  value = text;
+  return text.empty() ? "is empty" : "";
+}
+std::string take(std::int64_t& value, std::string_view text) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 1) return "";
+  return "is no whole number above 0";
+}
+template <class T>
+std::string take_word(std::optional<T>& value, std::string_view text, const std::array<std::string_view, 2>& words) {
+  const auto at = std::ranges::find(words, text);
+  if (at == words.end()) return fmt::format("is none of {}", fmt::join(words, ", "));
+  value = static_cast<T>(at - words.begin());
+  return "";
+}
+std::string take(std::optional<Profiler>& value, std::string_view text) { return take_word(value, text, profilers); }
+std::string take(std::optional<bool>& value, std::string_view text) { return take_word(value, text, cold_or_warm); }
+
+}  // namespace
+
+std::string_view to_string(Profiler profiler) { return profilers.at(static_cast<std::size_t>(profiler)); }
+
+std::optional<Profiler> profiler_called(std::string_view name) {
+  std::optional<Profiler> found;
+  take_word(found, name, profilers);
+  return found;
+}
+
+std::string to_text(const Provenance& how) {
+  std::string text;
+  const auto add = [&](std::string_view before, const std::string& words) {
+    if (!words.empty()) text += fmt::format("{}{}", text.empty() ? "" : before, words);
+  };
+  add("", how.gpu);
+  if (how.num_sms != 0) add(", ", fmt::format("{} SMs", how.num_sms));
+  if (const std::int64_t of = how.compute_capability; of != 0)
+    add(how.num_sms != 0 ? " of " : ", ", fmt::format("compute capability {}.{}", of / 10, of % 10));
+  if (!how.driver.empty()) add(", ", "driver " + how.driver);
+  if (!how.cuda.empty()) add(", ", "CUDA " + how.cuda);
+  add("; ", how.date);
+  if (how.via) add("; ", fmt::format("through {}", to_string(*how.via)));
+  if (how.warm) add(how.via ? ", " : "; ", written(how.warm) + " caches");
+  return text;
+}
+
+std::string to_comments(const Provenance& how) {
+  std::string lines;
+  for (const Field& field : fields) {
+    const std::string value = std::visit([&](auto member) { return written(how.*member); }, field.member);
+    if (!value.empty()) lines += fmt::format("# {}: {}\n", field.key, value);
+  }
+  return lines;
+}
+
+bool ProvenanceReader::read(std::string_view comment, std::size_t line) {
+  const std::size_t colon = comment.find(':');
+  const auto* const field = std::ranges::find(fields, comment.substr(0, colon), [](const Field& of) { return of.key; });
+  if (colon == std::string_view::npos || field == std::end(fields)) return false;
+  std::string_view value = comment.substr(colon + 1);
+  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+  value.remove_suffix(value.size() - (value.find_last_not_of(' ') + 1));
+  const auto refuse = [&](const std::string& why) {
+    throw InvalidInput(file_, fmt::format("line {}: {}: '{}'", line, field->key, shortened(value, 60)), why);
+  };
+  const auto take_it = [&](auto member) { return take(how_.*member, value); };
+  if (const std::string why = std::visit(take_it, field->member); !why.empty()) refuse(why);
+  const auto& [before, at] = seen_.try_emplace(field->key, value, line).first->second;
+  if (before != value) refuse(fmt::format("contradicts '{}' of line {}; keep one of them", shortened(before, 60), at));
+  return true;
+}
+
+}  // namespace attest

@@ -1,0 +1,105 @@
+// How counters were read, as files keep it and as people are told.
+#include "attest/simulator/provenance.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attest/problem/error.h"
+#include "attest/simulator/measured_call.h"
+
+namespace attest {
+namespace {
+
+using testing::ElementsAre;
+
+Provenance all_that_is_known() {
+  Provenance how;
+  how.gpu = "NVIDIA H200/NVL", how.num_sms = 132, how.compute_capability = 90;
+  how.driver = "580.159.04", how.cuda = "13.0", how.date = "2026-11-30";
+  how.via = Profiler::ncu, how.warm = false;
+  how.command = "attest measure --panel --via ncu";
+  return how;
+}
+
+// A panel's file of these comments, "# " before each, and a row.
+MeasuredFile file_of(const std::vector<std::string>& comments, const std::vector<std::string>& behind = {}) {
+  std::string text;
+  for (const std::string& comment : comments) text += "# " + comment + "\n";
+  text += "mechanism,kernel,case,launch,function,dram__bytes_read.sum\nm,sm80,{},0,f,1\n";
+  for (const std::string& comment : behind) text += "# " + comment + "\n";
+  return measured_from_csv(text, "panel.csv");
+}
+
+std::string message_of(const std::vector<std::string>& comments) {
+  try {
+    file_of(comments);
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Provenance, IsALineAField) {
+  EXPECT_EQ(to_comments(all_that_is_known()),
+            "# gpu: NVIDIA H200/NVL\n# num_sms: 132\n# compute_capability: 90\n# driver: 580.159.04\n# cuda: 13.0\n"
+            "# date: 2026-11-30\n# via: ncu\n# caches: cold\n# command: attest measure --panel --via ncu\n");
+  EXPECT_EQ(to_comments({}), "");
+}
+
+TEST(Provenance, ComesBackAsItWas) {
+  Provenance other = all_that_is_known();
+  other.via = Profiler::cupti, other.warm = true;
+  for (const Provenance& how : {all_that_is_known(), other, Provenance{}}) {
+    MeasuredFile file = file_of({});
+    file.how = how;
+    EXPECT_EQ(measured_from_csv(to_csv(file), "panel.csv").how, how) << to_text(how);
+  }
+}
+
+TEST(Provenance, IsTakenFromAmongOtherComments) {
+  const MeasuredFile file = file_of({"gpu:NVIDIA H200 ", "GPU: mine", "through cupti, warm caches", "via", "num_sm: 3"},
+                                    {"via:  ncu", "caches: cold", "how: so", "via: ncu"});
+  Provenance how;
+  how.gpu = "NVIDIA H200", how.via = Profiler::ncu, how.warm = false;
+  EXPECT_EQ(file.how, how);
+  EXPECT_THAT(file.comments, ElementsAre("GPU: mine", "through cupti, warm caches", "via", "num_sm: 3", "how: so"));
+}
+
+TEST(Provenance, WhatCannotBeIsRefusedByTheField) {
+  EXPECT_EQ(message_of({"how", "via: perf"}), "panel.csv: line 2: via: 'perf' is none of cupti, ncu");
+  EXPECT_EQ(message_of({"caches: lukewarm"}), "panel.csv: line 1: caches: 'lukewarm' is none of cold, warm");
+  for (const std::string field : {"num_sms", "compute_capability"})
+    for (const std::string value : {"", "0", "-1", "9.0", "132 SMs", "x", "9223372036854775808"})
+      EXPECT_EQ(message_of({fmt::format("{}: {}", field, value)}),
+                fmt::format("panel.csv: line 1: {}: '{}' is no whole number above 0", field, value));
+  EXPECT_EQ(message_of({"num_sms: 1", "compute_capability: 9223372036854775807"}), "");
+  for (const std::string field : {"gpu", "driver", "cuda", "date", "command"})
+    EXPECT_EQ(message_of({field + ": "}), "panel.csv: line 1: " + field + ": '' is empty");
+}
+
+TEST(Provenance, AFieldThatContradictsItselfIsRefused) {
+  EXPECT_EQ(message_of({"caches: warm", "how", "caches: cold"}),
+            "panel.csv: line 3: caches: 'cold' contradicts 'warm' of line 1; keep one of them");
+  EXPECT_EQ(message_of({"gpu: A", "gpu: B"}),
+            "panel.csv: line 2: gpu: 'B' contradicts 'A' of line 1; keep one of them");
+  EXPECT_EQ(message_of({"num_sms: 132", "num_sms: 132"}), "");
+}
+
+TEST(Provenance, IsALineForPeople) {
+  EXPECT_EQ(
+      to_text(all_that_is_known()),
+      "NVIDIA H200/NVL, 132 SMs of compute capability 9.0, driver 580.159.04, CUDA 13.0; 2026-11-30; through ncu, "
+      "cold caches");
+  EXPECT_EQ(to_text({}), "");
+  Provenance how;
+  how.warm = true;
+  EXPECT_EQ(to_text(how), "warm caches");
+  how.compute_capability = 100;
+  EXPECT_EQ(to_text(how), "compute capability 10.0; warm caches");
+  how.gpu = "NVIDIA B200", how.compute_capability = 0;
+  EXPECT_EQ(to_text(how), "NVIDIA B200; warm caches");
+}
+
+}  // namespace
+}  // namespace attest

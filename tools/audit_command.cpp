@@ -27,6 +27,7 @@
 #include "kernel_flag.h"
 #include "output.h"
 #include "parse.h"
+#include "paths.h"
 #include "plan_flags.h"
 
 namespace attest::tools {
@@ -110,10 +111,9 @@ void refuse_end(const Ended& ended, const std::string& target, const std::string
 }
 
 /// Its path as others know it, or as it was given where it has none.
-std::string full_path(const std::string& file) {
-  std::error_code none;
-  const std::filesystem::path path = std::filesystem::canonical(file, none);
-  return none ? file : path.string();
+std::string path_for_others(const std::string& file) {
+  const std::filesystem::path path = full_path(file);
+  return path.empty() ? file : path.string();
 }
 
 constexpr double silent_seconds = 300;  // of cuobjdump; it prints as it goes
@@ -127,7 +127,7 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
       throw InvalidInput("kernel", in_quotes(file), fmt::format("cannot be read: {}", std::strerror(errno)));
     return;
   }
-  const std::string target = full_path(file);
+  const std::string target = path_for_others(file);
   std::vector<std::string> command = {cuobjdump(), "-sass", target};
   if (!arch.empty()) command.insert(command.begin() + 1, {"-arch", arch});  // half the time where there are two
   const auto read = [&](std::string_view line) { reader.line(line); };
@@ -137,7 +137,7 @@ void read_listing(const std::string& file, const std::string& arch, SassReader& 
 /// That an object has code for, each once, by lines as "ELF file    1: kernels.1.sm_90a.cubin".
 std::vector<std::string> archs_of(const std::string& file) {
   std::set<std::string> archs;
-  const std::string target = full_path(file);
+  const std::string target = path_for_others(file);
   const auto add = [&](std::string_view line) {
     constexpr std::string_view suffix = ".cubin";
     const std::size_t at = line.rfind(".sm_");
@@ -155,7 +155,7 @@ std::vector<SassFunction> read_functions(const Flags& flags, const Subject& subj
   const std::vector<std::string>& archs = reader.archs();
   if (!arch.empty() && std::find(archs.begin(), archs.end(), arch) == archs.end()) {
     const std::vector<std::string> there = is_elf(subject.file) ? archs_of(subject.file) : archs;
-    const std::string file = is_elf(subject.file) ? full_path(subject.file) : subject.file;
+    const std::string file = is_elf(subject.file) ? path_for_others(subject.file) : subject.file;
     throw InvalidInput("arch", in_quotes(arch),
                        fmt::format("has no code in {}{}{}", in_quotes(file), there.empty() ? "" : ", which has it for ",
                                    shortened(fmt::format("{}", fmt::join(there, ", ")), 200)));

@@ -19,6 +19,7 @@
 #include "attest/problem/process.h"
 #include "measuring.h"
 #include "parse.h"
+#include "paths.h"
 
 namespace attest::tools {
 namespace {
@@ -55,9 +56,8 @@ std::string text_of(const std::string& path) {
 }
 
 std::string this_program() {
-  std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
-  if (error) throw EnvironmentError("/proc/self/exe: " + error.message());
+  const fs::path path = full_path("/proc/self/exe");
+  if (path.empty()) throw EnvironmentError("this program's file is not there any more");
   return path.string();
 }
 

@@ -16,6 +16,7 @@
 #include "attest/problem/error.h"
 #include "kernel_flag.h"
 #include "parse.h"
+#include "paths.h"
 #include "unfinished.h"
 
 namespace attest::tools {
@@ -60,19 +61,6 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
 const std::vector<std::string> input_flags = {
     "--case",      "--model",        "--device",    "--plan",      "--q",         "--k",         "--v",    "--dout",
     "--bias-file", "--alibi-slopes", "--sink-file", "--q-descale", "--k-descale", "--v-descale", "--from", "--against"};
-
-// Whether both name one file or folder: by device and inode, as hard links do, or, where one is not there yet, by path.
-bool are_one(const fs::path& a, const fs::path& b) {
-  std::error_code error;
-  if (fs::equivalent(a, b, error)) return true;
-  const auto full = [](const fs::path& path) {  // empty where it is none: a link to itself, a folder nobody may enter
-    std::error_code none;
-    const fs::path from_root = fs::absolute(path, none);
-    return none ? fs::path() : fs::weakly_canonical(from_root, none);
-  };
-  const fs::path full_a = full(a);
-  return !full_a.empty() && full_a == full(b);
-}
 
 // Closes, and deletes the file unless it was kept.
 struct Partial {
@@ -137,7 +125,7 @@ OutputFile::Staged::~Staged() {
 
 void OutputFile::write(std::string_view bytes) const { stage(bytes).commit(); }
 
-void refuse_input(const Flags& flags, std::string_view field, const fs::path& path) {
+void refuse_replacing(const Flags& flags, std::string_view field, const fs::path& path) {
   const auto refuse = [&](const std::string& flag, const std::string& input) {
     std::error_code error;  // a case may be given as JSON, which is no name of a file
     if (fs::is_regular_file(input, error) && are_one(input, path))
@@ -169,7 +157,7 @@ std::optional<OutputFile> output_file(const Flags& flags, const std::string& fla
   const bool in_folder = !name_in_folder.empty() && fs::is_directory(*given, error);
   std::ranges::replace(name_in_folder, '/', '_');
   const fs::path path = in_folder ? fs::path(*given) / name_in_folder : fs::path(*given);
-  refuse_input(flags, field_of(flag), path);
+  refuse_replacing(flags, field_of(flag), path);
   return OutputFile(path);
 }
 
@@ -190,7 +178,7 @@ Results::Results(const Flags& flags) {
   if (target->empty()) throw InvalidInput("json", "''", "is neither a file nor -");
   json_on_stdout_ = *target == "-";
   if (json_on_stdout_) return;
-  refuse_input(flags, "json", *target);
+  refuse_replacing(flags, "json", *target);
   file_.emplace(*target);
 }
 

@@ -45,7 +45,7 @@ class OutputFile {
 
 /// Throws InvalidInput naming `field` if `path` is a file that another flag gives as an input, is in the folder of
 /// --corpus, or is this program or the file that stdout goes to.
-void refuse_input(const Flags& flags, std::string_view field, const std::filesystem::path& path);
+void refuse_replacing(const Flags& flags, std::string_view field, const std::filesystem::path& path);
 
 /// The file that `flag` names, or `name_in_folder`, where one is given, each '/' of it as '_', in the folder that it
 /// names; none if the flag was not given. Throws InvalidInput for what is no file, "-" too, and for an input, and as

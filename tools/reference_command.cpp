@@ -91,7 +91,7 @@ ExitCode run(const Flags& flags) {
   for (const char* name : results_of) paths.push_back(fs::path(*out) / (std::string(name) + ".npy"));
   for (const Array& array : arrays) paths.push_back(fs::path(*out) / (array.name + ".npy"));
   for (const fs::path& path : paths) {
-    refuse_input(flags, "out", path);
+    refuse_replacing(flags, "out", path);
     results.refuse_same_file("out", path);
   }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <type_traits>
@@ -22,6 +21,7 @@
 #include "attest/simulator/calibration.h"
 #include "calibrating_l2.h"
 #include "calibrating_walks.h"
+#include "calibration_step.h"
 #include "counted_launches.h"
 
 namespace attest::tools {
@@ -74,15 +74,8 @@ class Calibrator {
   static int limits_of_cta() { return static_cast<int>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)); }
 
   template <class Work>
-  void step(const char* words, Work work) {
-    fmt::print(stderr, "attest: {}\n", words);
-    try {
-      work();
-    } catch (const std::runtime_error& error) {  // such as memory that others hold
-      result_.missing.push_back(fmt::format("{}: {}", words, error.what()));
-      if (cudaDeviceSynchronize() != cudaSuccess)  // the context is lost, and whatever follows
-        throw EnvironmentError(result_.missing.back());
-    }
+  void step(const char* name, Work work) {
+    calibration_step(name, result_.missing, work, [] { return cudaDeviceSynchronize() == cudaSuccess; });
   }
   template <class T>
   void know(T DeviceSpec::*member, double value, std::string how) {

@@ -8,12 +8,13 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
+#include "as_crashes.h"
 #include "attest/counters/counter_reader.h"
 #include "attest/counters/device_call.h"
 #include "attest/fuzz/device_forwards.h"
-#include "attest/fuzz/worker.h"
 #include "attest/gpu/cuda_error.h"
 #include "attest/problem/exit_code.h"
 #include "ncu.h"
@@ -31,23 +32,6 @@ std::string driver_version() {
   int version = 0;
   cudaDriverGetVersion(&version);
   return "of CUDA " + cuda_version(version);
-}
-
-/// Calls of kernels that fail end the program as a crash does.
-template <class Work>
-void as_crashes(const MeasuredCall& call, Work work) {
-  try {
-    work();
-  } catch (const EnvironmentError&) {
-    throw;
-  } catch (const std::runtime_error& error) {  // CUDA's, and what a plug-in says
-    throw KernelCrashed(fmt::format("kernel '{}' on {}: {}", call.kernel, command_line(call.c), error.what()));
-  }
-}
-
-/// What no kernel is to blame for.
-void expect_profiler(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw EnvironmentError(fmt::format("{}: {}", call, cudaGetErrorString(status)));
 }
 
 /// Once for all of them, so that each has its tensors where a prediction has them: less than that lies elsewhere under
@@ -109,17 +93,21 @@ int make_marked_calls(const std::string& file) try {
   const std::vector<MeasuredCall> requests = requests_from_json_text(text.str());
   DeviceMemory memory;
   reserve_for(requests, memory);
-  for (const MeasuredCall& request : requests)
+  for (const MeasuredCall& request : requests) {
+    std::optional<DeviceCall> call;
     as_crashes(request, [&] {
-      DeviceCall call(make_device_forward(request.kernel), request.c, memory);
-      call.launch();  // clocks rise, and whatever happens once has happened
-      call.wait();
-      expect_profiler(cudaProfilerStart(), "cudaProfilerStart");
-      call.mark();
-      call.launch();
-      call.wait();
-      expect_profiler(cudaProfilerStop(), "cudaProfilerStop");
+      call.emplace(make_device_forward(request.kernel), request.c, memory);
+      call->launch();  // clocks rise, and whatever happens once has happened
+      call->wait();
     });
+    cuda_check(cudaProfilerStart(), "cudaProfilerStart");  // what no kernel is to blame for
+    as_crashes(request, [&] {
+      call->mark();
+      call->launch();
+      call->wait();
+    });
+    cuda_check(cudaProfilerStop(), "cudaProfilerStop");
+  }
   return exit_pass;
 } catch (const KernelCrashed& error) {
   fmt::print(stderr, "{}{}\n", measure_worker_says, error.what());

@@ -4,30 +4,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
-#include "attest/problem/find_program.h"
-#include "attest/problem/process.h"
-#include "attest/problem/text.h"
 #include "attest/sass/loops.h"
 #include "attest/simulator/key_tile_instructions.h"
 #include "case_flags.h"
 #include "commands.h"
 #include "kernel_flag.h"
+#include "machine_code.h"
 #include "output.h"
 #include "parse.h"
-#include "paths.h"
 #include "plan_flags.h"
 
 namespace attest::tools {
@@ -74,99 +67,6 @@ Subject read_subject(const Flags& flags, const std::optional<Case>& c) {
   }
   if (const auto part = flags.text("--function")) subject.parts.push_back(*part);
   return subject;
-}
-
-bool is_elf(const std::string& file) {
-  std::array<char, 4> magic{};
-  std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
-  return std::string_view(magic.data(), magic.size()) ==
-         "\x7f"
-         "ELF";
-}
-
-std::string last_line(std::string_view text) {
-  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
-  return shortened(text.substr(text.rfind('\n') + 1), 200);
-}
-
-std::string cuobjdump() {
-  std::vector<std::string> folders = {"/usr/local/cuda/bin"};
-  if (const char* const home = std::getenv("CUDA_HOME")) folders.insert(folders.begin(), fmt::format("{}/bin", home));
-  std::string found = find_program("cuobjdump", folders);
-  if (found.empty())
-    throw EnvironmentError(
-        "cuobjdump: is neither in $PATH nor in /usr/local/cuda/bin; it comes with the CUDA Toolkit. "
-        "A listing made elsewhere does as well: cuobjdump -sass FILE > FILE.sass, --kernel FILE.sass");
-  return found;
-}
-
-/// Of a cuobjdump that failed; one that found no code is the caller's to tell.
-void refuse_end(const Ended& ended, const std::string& target, const std::string& arch) {
-  const std::string said = last_line(ended.err);
-  if (ended.good() || said.ends_with("does not contain device code")) return;
-  if (!arch.empty() && said.ends_with("is not defined for option 'gpu-architecture'"))
-    throw InvalidInput("arch", in_quotes(arch), "is none that cuobjdump knows");
-  throw EnvironmentError(
-      fmt::format("cuobjdump: {}: {}{}", in_quotes(target), ended.how(), said.empty() ? "" : ": " + said));
-}
-
-/// Its path as others know it, or as it was given where it has none.
-std::string path_for_others(const std::string& file) {
-  const std::filesystem::path path = full_path(file);
-  return path.empty() ? file : path.string();
-}
-
-constexpr double silent_seconds = 300;  // of cuobjdump; it prints as it goes
-
-/// Disassembles an object, or reads what somebody has disassembled.
-void read_listing(const std::string& file, const std::string& arch, SassReader& reader) {
-  if (!is_elf(file)) {
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) reader.line(line);
-    if (in.bad())
-      throw InvalidInput("kernel", in_quotes(file), fmt::format("cannot be read: {}", std::strerror(errno)));
-    return;
-  }
-  const std::string target = path_for_others(file);
-  std::vector<std::string> command = {cuobjdump(), "-sass", target};
-  if (!arch.empty()) command.insert(command.begin() + 1, {"-arch", arch});  // half the time where there are two
-  const auto read = [&](std::string_view line) { reader.line(line); };
-  refuse_end(run_lines(command, read, silent_seconds), target, arch);
-}
-
-/// That an object has code for, each once, by lines as "ELF file    1: kernels.1.sm_90a.cubin".
-std::vector<std::string> archs_of(const std::string& file) {
-  std::set<std::string> archs;
-  const std::string target = path_for_others(file);
-  const auto add = [&](std::string_view line) {
-    constexpr std::string_view suffix = ".cubin";
-    const std::size_t at = line.rfind(".sm_");
-    if (line.ends_with(suffix) && at != std::string_view::npos)
-      archs.insert(shortened(escaped(line.substr(at + 1, line.size() - suffix.size() - at - 1)), 20));
-  };
-  refuse_end(run_lines({cuobjdump(), "--list-elf", target}, add, silent_seconds), target, "");
-  return {archs.begin(), archs.end()};
-}
-
-std::vector<SassFunction> read_functions(const Flags& flags, const Subject& subject) {
-  const std::string arch = flags.text("--arch").value_or("");
-  SassReader reader(subject.parts, arch);
-  read_listing(subject.file, arch, reader);
-  const std::vector<std::string>& archs = reader.archs();
-  if (!arch.empty() && std::find(archs.begin(), archs.end(), arch) == archs.end()) {
-    const std::vector<std::string> there = is_elf(subject.file) ? archs_of(subject.file) : archs;
-    const std::string file = is_elf(subject.file) ? path_for_others(subject.file) : subject.file;
-    throw InvalidInput("arch", in_quotes(arch),
-                       fmt::format("has no code in {}{}{}", in_quotes(file), there.empty() ? "" : ", which has it for ",
-                                   shortened(fmt::format("{}", fmt::join(there, ", ")), 200)));
-  }
-  if (reader.names().empty()) throw InvalidInput("kernel", in_quotes(subject.file), "holds no machine code of a GPU");
-  std::vector<SassFunction> functions = reader.take();
-  if (functions.empty())
-    throw InvalidInput("function", fmt::format("'{}'", fmt::join(subject.parts, "' with '")),
-                       fmt::format("is in none of the {} functions' names; the first is {}", reader.names().size(),
-                                   in_quotes(reader.names().front())));
-  return functions;
 }
 
 /// A prediction for a family, where there is one.
@@ -280,7 +180,8 @@ ExitCode run(const Flags& flags) {
   std::optional<KeyTileInstructions> tile;
   if (c && (subject.is_sm80 || flags.given("--plan")))
     tile = key_tile_instructions(read_plan(flags, *c, read_device(flags)).plan);
-  const std::vector<SassFunction> functions = read_functions(flags, subject);
+  const std::vector<SassFunction> functions =
+      read_machine_code(subject.file, subject.parts, flags.text("--arch").value_or(""));
 
   std::string text;
   Json list = Json::array();

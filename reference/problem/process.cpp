@@ -11,6 +11,8 @@
 #include <iterator>
 #include <utility>
 
+#include "attest/problem/lines.h"
+
 namespace attest {
 namespace {
 
@@ -89,22 +91,18 @@ Ended run_process(const std::vector<std::string>& words, const ProcessOptions& o
 
 Ended run_lines(const std::vector<std::string>& words, const std::function<void(std::string_view)>& on_line,
                 double silent_seconds) {
-  std::string begun;  // a line whose end has not come yet
+  Lines lines(on_line);
   Clock::time_point heard = Clock::now();
   ProcessOptions options;
   options.with_stderr = false;
   options.stop = [&] { return std::chrono::duration<double>(Clock::now() - heard).count() > silent_seconds; };
   options.on_output = [&](std::string_view text) {
     heard = Clock::now();
-    for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
-      on_line(begun.append(text.substr(0, end)));
-      begun.clear();
-    }
-    begun.append(text);
+    lines.add(text);
   };
   Ended ended = run_process(words, options);
   ended.out_of_time = std::exchange(ended.interrupted, false);
-  if (!begun.empty()) on_line(begun);
+  lines.end();
   return ended;
 }
 

@@ -9,6 +9,7 @@
 #include "attest/plan/sm80_tiles.h"
 #include "attest/problem/exit_code.h"
 #include "attest/problem/find_program.h"
+#include "attest/problem/lines.h"
 #include "attest/simulator/key_tile_instructions.h"
 #include "run_attest.h"
 
@@ -69,7 +70,18 @@ TEST(Audit, RefusesInOneLine) {
   }
 }
 
-// Of a library's code, which a cuobjdump of ours prints before it ends as it does.
+/// Where the cuobjdump in $PATH is a script of ours, which runs in `folder`.
+Ran run_with_cuobjdump(const std::string& script, const std::vector<std::string>& arguments, const Folder& folder) {
+  folder.write("cuobjdump", "#!/bin/sh\n" + script);
+  std::filesystem::permissions(folder.path() / "cuobjdump", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  Ran ran = run_attest(arguments, folder);
+  ::setenv("PATH", path.c_str(), 1);
+  return ran;
+}
+
+// Of a library's code, which is printed before it ends as it does.
 TEST(Audit, ACuobjdumpThatFailsGivesNoTable) {
   const Folder folder;
   std::filesystem::copy(ATTEST_LISTING, folder.path() / "listing");
@@ -79,62 +91,71 @@ TEST(Audit, ACuobjdumpThatFailsGivesNoTable) {
   const struct {
     std::string end;
     int code;
-    std::string line;  // "..." stands for the name of the library
+    std::string why;
   } rows[] = {
       {"exit 0", exit_pass, ""},
       {"echo warning >&2; printf 'fatal: half\x1b\n' >&2; exit 255", exit_environment,
-       "cuobjdump: '...': exit status 255: fatal: half\\x1b"},
-      {"exit 1", exit_environment, "cuobjdump: '...': exit status 1"},
-      {"kill -SEGV $$", exit_environment, "cuobjdump: '...': SIGSEGV"},
-      {"echo \"Value 'sm_1' is not defined for option 'gpu-architecture'\" >&2; exit 1", exit_usage,
-       "arch: 'sm_90' is none that cuobjdump knows"},
+       "exit status 255: fatal: half\\x1b"},
+      {"exit 1", exit_environment, "exit status 1"},
+      {"kill -SEGV $$", exit_environment, "SIGSEGV"},
   };
-  const std::string path = std::getenv("PATH");
-  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
-  for (const auto& [end, code, line] : rows) {
-    folder.write("cuobjdump", "#!/bin/sh\ncat listing\n" + end + "\n");
-    std::filesystem::permissions(folder.path() / "cuobjdump", std::filesystem::perms::owner_all);
-    const Ran ran = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
+  const std::string library = (std::filesystem::canonical(folder.path()) / "my.so").string();
+  for (const auto& [end, code, why] : rows) {
+    const Ran ran = run_with_cuobjdump("cat listing\n" + end + "\n", {"audit", "--kernel", "my.so"}, folder);
     EXPECT_EQ(ran.exit_code, code) << end;
-    std::string shown = line;
-    if (const std::size_t dots = line.find("..."); dots != std::string::npos)
-      shown.replace(dots, 3, (std::filesystem::canonical(folder.path()) / "my.so").string());
-    EXPECT_EQ(ran.err, line.empty() ? "" : "attest: " + shown + "\n") << end;
+    EXPECT_EQ(ran.err, why.empty() ? "" : fmt::format("attest: cuobjdump: '{}': {}\n", library, why)) << end;
     EXPECT_EQ(ran.out.empty(), code != exit_pass) << end;
   }
-  folder.write("cuobjdump", "#!/bin/sh\necho \"File does not contain device code\" >&2; exit 255\n");
-  const Ran none = run_attest({"audit", "--kernel", "my.so"}, folder);
-  ::setenv("PATH", path.c_str(), 1);
+  const Ran none = run_with_cuobjdump("echo \"File does not contain device code\" >&2; exit 255\n",
+                                      {"audit", "--kernel", "my.so"}, folder);
   EXPECT_EQ(none.exit_code, exit_usage);
   EXPECT_EQ(none.err, "attest: kernel: 'my.so' holds no machine code of a GPU\n");
 }
 
+// At once: nothing is disassembled.
 TEST(Audit, AnArchitectureThatIsNotThereIsRefusedWithThoseThatAre) {
   const Folder folder;
+  std::filesystem::copy(ATTEST_LISTING, folder.path() / "listing");
   folder.write("my.so",
                "\x7f"
                "ELF");
-  folder.write(
-      "cuobjdump",
-      "#!/bin/sh\n"
-      "[ $1 = --list-elf ] && printf 'ELF file    1: my.1.sm_80.cubin\nELF file    2: my.2.sm_90a.cubin\nELF file  "
-      "  3: other.sm_80.cubin\n' && exit 0\n"
-      "echo 'cuobjdump info    : File does not contain device code' >&2; exit 255\n");
-  std::filesystem::permissions(folder.path() / "cuobjdump", std::filesystem::perms::owner_all);
-  const std::string path = std::getenv("PATH");
-  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
-  const Ran ran = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
   const std::string library = (std::filesystem::canonical(folder.path()) / "my.so").string();
-  EXPECT_EQ(ran.exit_code, exit_usage);
-  EXPECT_EQ(ran.err, "attest: arch: 'sm_90' has no code in '" + library + "', which has it for sm_80, sm_90a\n");
-  folder.write("cuobjdump",
-               "#!/bin/sh\n"
-               "[ $1 = --list-elf ] && kill -SEGV $$\n"
-               "echo 'cuobjdump info    : File does not contain device code' >&2; exit 255\n");
-  const Ran crashed = run_attest({"audit", "--kernel", "my.so", "--arch", "sm_90"}, folder);
-  ::setenv("PATH", path.c_str(), 1);
+  const auto audit = [&](const std::string& if_listed, const std::string& if_disassembled, const std::string& arch) {
+    return run_with_cuobjdump("[ $1 = --list-elf ] && { " + if_listed + "; }\n" + if_disassembled + "\n",
+                              {"audit", "--kernel", "my.so", "--arch", arch}, folder);
+  };
+  const std::string list =
+      "printf 'ELF file    1: my.1.sm_80.cubin\nELF file    2: my.2.sm_90a.cubin\nELF file    3: other.sm_80.cubin\n'; "
+      "exit 0";
+  const Ran refused = audit(list, "touch disassembled", "sm_90");
+  EXPECT_EQ(refused.exit_code, exit_usage);
+  EXPECT_EQ(refused.err, "attest: arch: 'sm_90' has no code in '" + library + "', which has it for sm_80, sm_90a\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "disassembled"));
+  const Ran crashed = audit("kill -SEGV $$", "touch disassembled", "sm_90");
   EXPECT_EQ(crashed.exit_code, exit_environment);
   EXPECT_EQ(crashed.err, "attest: cuobjdump: '" + library + "': SIGSEGV\n");
+  const std::string none = "echo 'cuobjdump info    : File does not contain device code' >&2; exit 255";
+  EXPECT_EQ(audit(none, "touch disassembled", "sm_90").err, "attest: arch: 'sm_90' has no code in '" + library + "'\n");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "disassembled"));
+  const Ran there = audit("echo 'ELF file    1: my.sm_90.cubin'; exit 0",
+                          "[ \"$1 $2 $3\" = '-sass -arch sm_90' ] && exec cat listing", "sm_90");
+  EXPECT_EQ(there.exit_code, exit_pass) << there.err;
+}
+
+TEST(Audit, ALineWithoutAnEndIsRefused) {
+  const Folder folder;
+  const std::string line(Lines::most_bytes + 1, 'x'), more = "a line of more than 1048576 bytes\n";
+  folder.write("my.sass", line);
+  folder.write("my.so",
+               "\x7f"
+               "ELF");
+  const Ran listing = run_attest({"audit", "--kernel", "my.sass"}, folder);
+  EXPECT_EQ(listing.exit_code, exit_usage);
+  EXPECT_EQ(listing.err, "attest: kernel: 'my.sass' has " + more);
+  const Ran object = run_with_cuobjdump("exec tr '\\0' x < /dev/zero\n", {"audit", "--kernel", "my.so"}, folder);
+  EXPECT_EQ(object.exit_code, exit_environment);
+  EXPECT_EQ(object.err,
+            "attest: cuobjdump: '" + (std::filesystem::canonical(folder.path()) / "my.so").string() + "': " + more);
 }
 
 // What the CUDA kernels issue for a key tile is what the recorded program says: the compiler can merge and move, but

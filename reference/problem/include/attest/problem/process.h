@@ -36,8 +36,8 @@ struct Ended : ChildEnd {
 /// program that is not there ends with status 127, as in a shell.
 Ended run_process(const std::vector<std::string>& words, const ProcessOptions& options = {});
 
-/// What `words` prints, stderr apart, line by line and without line ends. Of no line is more kept than itself. A
-/// program that prints nothing for `silent_seconds` is killed, and ends out of time.
+/// What `words` prints, stderr apart, line by line and without line ends. Throws as Lines does, when the program is
+/// killed. One that prints nothing for `silent_seconds` is killed, and ends out of time.
 Ended run_lines(const std::vector<std::string>& words, const std::function<void(std::string_view)>& on_line,
                 double silent_seconds = std::numeric_limits<double>::infinity());
 

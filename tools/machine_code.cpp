@@ -1,0 +1,133 @@
+#include "machine_code.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <stdexcept>
+
+#include "attest/problem/error.h"
+#include "attest/problem/find_program.h"
+#include "attest/problem/lines.h"
+#include "attest/problem/process.h"
+#include "attest/problem/text.h"
+#include "parse.h"
+#include "paths.h"
+
+namespace attest::tools {
+namespace {
+
+bool is_elf(const std::string& file) {
+  std::array<char, 4> magic{};
+  std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
+  return std::string_view(magic.data(), magic.size()) ==
+         "\x7f"
+         "ELF";
+}
+
+std::string last_line(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  return shortened(text.substr(text.rfind('\n') + 1), 200);
+}
+
+std::string cuobjdump() {
+  std::vector<std::string> folders = {"/usr/local/cuda/bin"};
+  if (const char* const home = std::getenv("CUDA_HOME")) folders.insert(folders.begin(), fmt::format("{}/bin", home));
+  std::string found = find_program("cuobjdump", folders);
+  if (found.empty())
+    throw EnvironmentError(
+        "cuobjdump: is neither in $PATH nor in /usr/local/cuda/bin; it comes with the CUDA Toolkit. "
+        "A listing made elsewhere does as well: cuobjdump -sass FILE > FILE.sass, --kernel FILE.sass");
+  return found;
+}
+
+/// Its path as others know it, or as it was given where it has none.
+std::string path_for_others(const std::string& file) {
+  const std::filesystem::path path = full_path(file);
+  return path.empty() ? file : path.string();
+}
+
+/// What cuobjdump prints of an object with these flags; nothing where that has no code.
+void read_cuobjdump(std::vector<std::string> flags, const std::string& file,
+                    const std::function<void(std::string_view)>& take) {
+  constexpr double silent_seconds = 300;  // it prints as it goes
+  const std::string target = path_for_others(file);
+  flags.insert(flags.begin(), cuobjdump());
+  flags.push_back(target);
+  const auto refuse = [&](std::string_view why) {
+    throw EnvironmentError(fmt::format("cuobjdump: {}: {}", in_quotes(target), why));
+  };
+  try {
+    const Ended ended = run_lines(flags, take, silent_seconds);
+    const std::string said = last_line(ended.err);
+    if (!ended.good() && !said.ends_with("does not contain device code"))
+      refuse(fmt::format("{}{}{}", ended.how(), said.empty() ? "" : ": ", said));
+  } catch (const std::length_error& error) {
+    refuse(error.what());
+  }
+}
+
+/// What somebody has disassembled.
+void read_listing(const std::string& file, SassReader& reader) try {
+  Lines lines([&](std::string_view line) { reader.line(line); });
+  std::ifstream in(file, std::ios::binary);
+  for (std::array<char, 1 << 14> bytes{}; in.read(bytes.data(), bytes.size()), in.gcount() > 0;)
+    lines.add({bytes.data(), static_cast<std::size_t>(in.gcount())});
+  lines.end();
+  if (in.bad()) throw InvalidInput("kernel", in_quotes(file), fmt::format("cannot be read: {}", std::strerror(errno)));
+} catch (const std::length_error& error) {
+  throw InvalidInput("kernel", in_quotes(file), fmt::format("has {}", error.what()));
+}
+
+/// That an object has code for, each once, by lines as "ELF file    1: kernels.1.sm_90a.cubin".
+std::vector<std::string> archs_of(const std::string& file) {
+  std::set<std::string> archs;
+  read_cuobjdump({"--list-elf"}, file, [&](std::string_view line) {
+    constexpr std::string_view suffix = ".cubin";
+    const std::size_t at = line.rfind(".sm_");
+    if (line.ends_with(suffix) && at != std::string_view::npos)
+      archs.insert(shortened(escaped(line.substr(at + 1, line.size() - suffix.size() - at - 1)), 20));
+  });
+  return {archs.begin(), archs.end()};
+}
+
+void refuse_other_arch(const std::string& arch, const std::vector<std::string>& there, const std::string& file) {
+  if (arch.empty() || std::ranges::find(there, arch) != there.end()) return;
+  throw InvalidInput("arch", in_quotes(arch),
+                     fmt::format("has no code in {}{}{}", in_quotes(file), there.empty() ? "" : ", which has it for ",
+                                 shortened(fmt::format("{}", fmt::join(there, ", ")), 200)));
+}
+
+}  // namespace
+
+std::vector<SassFunction> read_machine_code(const std::string& file, const std::vector<std::string>& parts,
+                                            const std::string& arch) {
+  SassReader reader(parts, arch);
+  if (is_elf(file)) {
+    std::vector<std::string> flags = {"-sass"};
+    if (!arch.empty()) {
+      refuse_other_arch(arch, archs_of(file), path_for_others(file));
+      flags.insert(flags.end(), {"-arch", arch});  // half the time where there are two
+    }
+    read_cuobjdump(flags, file, [&](std::string_view line) { reader.line(line); });
+  } else {
+    read_listing(file, reader);
+    refuse_other_arch(arch, reader.archs(), file);
+  }
+  if (reader.names().empty()) throw InvalidInput("kernel", in_quotes(file), "holds no machine code of a GPU");
+  std::vector<SassFunction> functions = reader.take();
+  if (functions.empty())
+    throw InvalidInput("function", fmt::format("'{}'", fmt::join(parts, "' with '")),
+                       fmt::format("is in none of the {} functions' names; the first is {}", reader.names().size(),
+                                   in_quotes(reader.names().front())));
+  return functions;
+}
+
+}  // namespace attest::tools

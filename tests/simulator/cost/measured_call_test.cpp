@@ -141,7 +141,7 @@ TEST(MeasuredCall, BadFilesAreRefusedByTheLine) {
   for (const std::string& counter : std::vector<std::string>{"1x", "nan", "inf", "-1", "1e999", "18446744073709551615",
                                                              "18000000000000002048", "1e-300"}) {
     EXPECT_EQ(
-        message_of(head + row.substr(0, row.size() - 1) + counter + "\n"),
+        message_of(fmt::format("{}{}{}\n", head, row.substr(0, row.size() - 1), counter)),
         "panel.csv: line 2: '" + counter + "' is neither 0 nor a number from 1e-9 to 1.8e+19, of dram__bytes_read.sum");
   }
   for (const char* counter : {"0", "0.5", "1e-9", "18000000000000000000"})

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -149,8 +150,10 @@ int lead_of(const Compiled& row) {
   return 0;
 }
 
-SpillTrace trace_of(int cycles, const std::string& accesses) {
-  SpillTrace trace{cycles, {}};
+/// `cycles`: a turn's, or CYCLES@PLACE of a branch.
+SpillTrace trace_of(const std::string& cycles, const std::string& accesses) {
+  SpillTrace trace;
+  std::sscanf(cycles.c_str(), "%d@%d", &trace.cycles, &trace.place);
   std::istringstream in(accesses);
   char kind = 0;
   for (SpillAccess a; in >> a.at >> kind; a = {}) {
@@ -262,7 +265,7 @@ SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const
   std::vector<std::pair<std::string, SpillTrace>> of_branches;
   for (const std::vector<std::string>& cells : all.lines()) {
     if (!is_of(cells, *row)) continue;
-    const SpillTrace trace = trace_of(std::atoi(cells.at(5).c_str()), cells.at(6));
+    const SpillTrace trace = trace_of(cells.at(5), cells.at(6));
     if (const auto whole = by_name.find(cells.at(4)); whole != by_name.end()) {
       *whole->second = trace;
       bool of_k = true;  // the first call of a key tile copies K, the second V

@@ -12,7 +12,7 @@
 #include "attest/simulator/step_time.h"
 #include "attest/simulator/tile_walk.h"
 #include "compiled_spill.h"
-#include "spill_misses.h"
+#include "spill_trace.h"
 
 namespace attest {
 
@@ -46,14 +46,8 @@ std::vector<AlonePhase> compiled_alone(const KernelPlan& plan, std::string_view 
 std::optional<double> compiled_code_bytes(const KernelPlan& plan, std::string_view name, const Case& c,
                                           const DeviceSpec& device);
 
-/// In which order a compiled kernel stores and loads those words in a key tile of that case, what it does besides where
-/// it rescales O in one; what it stores before its key tiles, on the way into each run of masked or whole ones and into
-/// one of whole ones besides, and loads behind them.
-struct SpillTraces {
-  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, run, enter, end;
-};
-
-/// Of that kernel, from simulator/measured/spill_traces.csv: kernels of gpu/sm80. Empty where there is none.
+/// Of a compiled kernel in that case, from simulator/measured/spill_traces.csv: kernels of gpu/sm80. Empty where there
+/// is none.
 SpillTraces compiled_traces(const KernelPlan& plan, std::string_view name, const Case& c, const DeviceSpec& device);
 
 /// Of that kernel, and of its trace, where there is one, the words that a whole tile stores. None where the kernel is

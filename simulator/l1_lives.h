@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attest/simulator/tile_walk.h"
-#include "spill_misses.h"
+#include "spill_trace.h"
 
 namespace attest {
 

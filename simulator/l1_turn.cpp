@@ -9,6 +9,7 @@
 namespace attest {
 namespace {
 
+constexpr int turns_gone_through = 10, turns_to_settle = 4;  // of each SM, of which the first are not counted
 constexpr int argument_lines = 4;  // of ForwardParams: the tensor's, the page table, granules, slots
 
 /// In a CTA's turn; its warps go together.
@@ -79,7 +80,7 @@ class Sm {
         turns_in_all_(turns + ctas_),
         turn_(turn),
         trace_(trace),
-        frames_(places, placement * L1Sample::sms_apart, turn.words, ctas_ * plan.num_warps),
+        frames_(places, placement * SampledSms::apart, turn.words, ctas_ * plan.num_warps),
         cache_(lines, rows(plan, keys, placement)),
         arrives_(argument_lines, -HUGE_VAL),
         missing_(trace.accesses.size()) {}
@@ -187,7 +188,7 @@ class Sm {
 
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
                int lines, const FramePlaces& places, int ctas, std::optional<double> lag) {
-  constexpr int distances = L1Sample::distances;
+  constexpr int distances = SampledSms::n;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
   L1Turn mean;
@@ -209,9 +210,9 @@ L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrac
     std::stable_sort(events.begin(), events.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
     std::vector<KeysAt> of_sm;
     for (int cta = 0; cta < ctas; ++cta) of_sm.push_back(keys[static_cast<std::size_t>(d * ctas + cta) % keys.size()]);
-    Sm sm(plan, turn, trace, of_sm, L1Sample::turns, lines, places, d);
-    for (int t = 0; t < L1Sample::turns; ++t) {
-      if (t == L1Sample::settled) sm.count_anew();
+    Sm sm(plan, turn, trace, of_sm, turns_gone_through, lines, places, d);
+    for (int t = 0; t < turns_gone_through; ++t) {
+      if (t == turns_to_settle) sm.count_anew();
       sm.begin_turn();
       for (const auto& [at, turns_behind, e] : events) {
         const double now = t * turn.cycles + at;

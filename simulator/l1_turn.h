@@ -10,12 +10,12 @@
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
-#include "spill_misses.h"
+#include "spill_trace.h"
 
 namespace attest {
 
 struct L1Turn {
-  SpillMisses spilled;   // of words that outlive a turn nothing is known
+  SpillMisses spilled;
   double arguments = 0;  // of the calls' lines of arguments those that a warp waits for: gone, or in part on their way
   double copies = 0;     // of what the others of its CTAs have copied before, in lines, that one finds
 };

@@ -1,7 +1,9 @@
 #include "missing_words.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "compiled_registers.h"
 #include "copy_time.h"
@@ -16,7 +18,7 @@
 namespace attest {
 namespace {
 
-constexpr int sms_sampled = L1Sample::distances;
+constexpr int sms_sampled = SampledSms::n;
 
 /// Of a sample of SMs, where in the tensors their CTAs are.
 class OnSms {
@@ -63,7 +65,80 @@ class OnSms {
     return all;
   }
 
+  /// What the CTAs of `n` of the SMs do that have rows; without SMs whose slots have none such.
+  std::vector<SpillingSm> lives(int n) const {
+    constexpr std::size_t enough = 64;  // key tiles or, of CTAs with next to none, CTAs
+    std::vector<SpillingSm> all;
+    const std::int64_t tasks = schedule_.tasks(), round = std::min<std::int64_t>(schedule_.slots_a_round(), tasks);
+    for (int sm = 0; sm < sms_sampled; sm += sms_sampled / n) {
+      SpillingSm of{sm * SampledSms::apart, {}};
+      for (int cta = 0; cta < ctas_; ++cta) {
+        std::vector<SpillLife> lives;
+        std::int64_t at = (sm * round / sms_sampled + cta * round) % tasks;
+        for (std::size_t ctas = 0, tiles = 0; ctas < enough && tiles < enough; ++ctas) {
+          const SpillLife one = life(schedule_.task(at));
+          if (!one.empty()) lives.push_back(one), tiles += one.size() - 2;
+          if (tasks <= schedule_.slots()) break;
+          at = (at + schedule_.slots()) % tasks;
+        }
+        if (!lives.empty()) of.slots.push_back(std::move(lives));
+      }
+      if (of.slots.size() == static_cast<std::size_t>(ctas_)) all.push_back(std::move(of));
+    }
+    return all;
+  }
+
  private:
+  /// Of many key tiles some at its begin and end: of those at its begin the later ones stand for what is left out.
+  /// Empty without rows.
+  SpillLife life(const Task& task) const {
+    constexpr int first = 16, last = 4;
+    using Kind = SpillStep::Kind;
+    const KernelPlan& plan = grid_.plan;
+    Work work = grid_.entry(task.batch).work;
+    work.q_tile = task.q_tile, work.split = task.split;
+    if (!plan.has_rows(work)) return {};
+    const KeyWalk walk = plan.walk(plan.range(work), work);
+    SpillLife life{{.kind = Kind::start}};
+    std::uint32_t rescaled = 0;
+    std::map<Kind, int> left;
+    for (int i = walk.first; i < walk.last; ++i) {
+      const Kind kind = is_masked(walk, i) ? Kind::masked : Kind::whole;
+      const std::uint32_t see = plan.lazy_rescale ? warps_that_see(work, walk.tile(i)) : 0;
+      const bool between = i >= walk.first + first && i < walk.last - last;
+      if (between && std::ranges::count(life, kind, &SpillStep::kind) > 0)
+        ++left[kind];
+      else
+        life.push_back({kind, see & ~rescaled});
+      rescaled |= see;
+    }
+    for (const auto& [kind, n] : left) {
+      const auto of_kind = [&](std::size_t from) {
+        std::vector<SpillStep*> steps;
+        for (std::size_t i = from; i < life.size(); ++i)
+          if (life[i].kind == kind && (i <= first || from == 0)) steps.push_back(&life[i]);
+        return steps;
+      };
+      std::vector<SpillStep*> stand = of_kind(first / 2 + 1);
+      if (stand.empty()) stand = of_kind(0);
+      for (SpillStep* const step : stand) step->stands_for += n / static_cast<double>(stand.size());
+    }
+    life.push_back({.kind = Kind::finish});
+    return life;
+  }
+  /// A bit each; documents apart.
+  std::uint32_t warps_that_see(const Work& work, int tile) const {
+    const KernelPlan& plan = grid_.plan;
+    const int key = tile * plan.tile_n;
+    std::uint32_t see = 0;
+    for (int warp = 0; warp < plan.num_warps; ++warp) {
+      const int row = work.q_tile * plan.tile_m + warp * plan.rows_per_warp(),
+                end = std::min(row + plan.rows_per_warp(), work.seqlen_q);
+      const bool seen = plan.key_begin(work, row) < key + plan.tile_n && plan.key_end(work, end - 1) > key;
+      if (row < end && (seen || key < plan.prefix_end(work))) see |= std::uint32_t{1} << warp;
+    }
+    return see;
+  }
   Task task_of(int sm, int cta) const {
     return schedule_.task((sm * schedule_.tasks() / sms_sampled + std::int64_t{cta} * schedule_.slots_a_round()) %
                           schedule_.tasks());
@@ -95,8 +170,8 @@ std::vector<PassingTile> output_of(const Grid& grid, const StoredTile& of) {
 
 }  // namespace
 
-MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together,
-                           const FramePlaces& places) {
+MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together, const FramePlaces& places,
+                           const SpillTimes& times) {
   const PlaceCounts& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer
@@ -104,20 +179,26 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const bool calls = copies_by_call(r.plan);
   const bool synchronous = r.plan.copy_kind == CopyKind::synchronous;
   std::optional<OnSms> sms;
-  if (calls || synchronous) sms.emplace(r, ctas);
+  const bool traced = !calls && !(traces.whole.accesses.empty() && traces.masked.accesses.empty());
+  if (calls || synchronous || traced) sms.emplace(r, ctas);
   const bool pages = r.c.layout.page_size > 0;
   std::optional<double> lag;
   if (keeps_in_step(r.plan, r.device, pages)) lag = in_step_times(pages).lag;
-  const auto missing = [&](int words, const SpillTrace& trace) {
+  SpillLives lives;
+  // a few say how long a key tile takes, as long as that is not known
+  const int followed = times.key_tile > 0 ? sms_sampled : sms_sampled / 4;
+  if (traced) lives = spill_lives(traces, sms->lives(followed), r.plan.num_warps, lines, places, times);
+  const auto missing = [&](int words, const SpillTrace& trace, const SpillMisses& of_lives) {
     L1Turn turn;
     if (calls) turn = l1_turn(r.plan, r.device, trace, sms->keys(together), lines, places, ctas, lag);
     if (trace.accesses.empty())
       turn.spilled.part = missing_part(words, r.plan.num_warps, ctas, lines);
     else if (!calls)
-      turn.spilled = spill_misses(trace, r.plan.num_warps, ctas, lines, places);
+      turn.spilled = of_lives;
     return turn;
   };
-  const L1Turn of_masked = missing(loads.masked, traces.masked), of_whole = missing(loads.whole, traces.whole);
+  const L1Turn of_masked = missing(loads.masked, traces.masked, lives.masked),
+               of_whole = missing(loads.whole, traces.whole, lives.whole);
   // what is stored in a key tile is loaded soon after
   const int parked_masked = std::max(0, loads.masked - r.registers.stored.masked),
             parked_whole = std::max(0, loads.whole - r.registers.stored.whole);
@@ -125,15 +206,16 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
                                      : driven_out(std::max(parked_masked, parked_whole), ctas * r.plan.num_warps,
                                                   sms->synchronous_copies(), 1, lines, places);
   const auto words = [&](int loaded, int parked, double part) { return loaded * part + parked * (1 - part) * driven; };
-  const bool masked_last = r.c.problem.window_left >= 0;
   const double loaded = masked * loads.masked + (1 - masked) * loads.whole,
                missed = masked * words(loads.masked, parked_masked, of_masked.spilled.part) +
                         (1 - masked) * words(loads.whole, parked_whole, of_whole.spilled.part);
+  const double waits = masked * of_masked.spilled.waits + (1 - masked) * of_whole.spilled.waits;
   return {.words = missed,
-          .waits = masked * of_masked.spilled.waits + (1 - masked) * of_whole.spilled.waits,
-          .waits_of_cta = loads.whole == 0 ? 0 : of_whole.spilled.waits * loads.of_cta() / loads.whole,
+          .waits = waits,
+          .waits_of_cta = loaded == 0 ? 0 : waits * loads.of_cta() / loaded,
           .part = loaded == 0 ? 0 : missed / loaded,
-          .after = (masked_last ? of_masked : of_whole).spilled.after.value_or(0),
+          .rescale = lives.rescale,
+          .finish = lives.finish,
           .of_whole = of_whole.spilled.of_access,
           .of_masked = of_masked.spilled.of_access,
           .parked_loads = masked * parked_masked + (1 - masked) * parked_whole,
@@ -171,7 +253,7 @@ SpillUses spill_uses_of(const SimulationReport& r, const KernelPlan& spilling, c
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   const auto stores = std::ranges::count(traces.whole.accesses, SpillAccess::Kind::store, &SpillAccess::kind);
   if (stores > 0 && stores == spilling.spill_words_per_key_tile)
-    return traced_spill_uses(traces, {missing.of_whole, missing.of_masked, missing.part, missing.after});
+    return traced_spill_uses(traces, {missing.of_whole, missing.of_masked, missing.rescale, missing.finish});
   const int words = spilling.spill_words_per_key_tile, of_cta = spilling.spill_words_per_cta;
   const LocalFrame places = frame_of(frame, spilling);
   return untraced_spill_uses(words, places, std::min<double>(std::min(of_cta, places.words), missing.parked_loads),

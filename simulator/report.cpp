@@ -105,12 +105,6 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   MissingWords missing_together;
   if (counts.key_tiles > 0) {
     const double masked = static_cast<double>(counts.masked_key_tiles) / static_cast<double>(counts.key_tiles);
-    missing = missing_words(r, masked, ctas, false, places);
-    missing_together = copies_by_call(plan) && ctas > 1 ? missing_words(r, masked, ctas, true, places) : missing;
-    const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || copies_by_call(plan);
-    for (int n = 1; n <= r.ctas_per_sm; ++n)
-      if (n != ctas && uses_l1)
-        by_sharing[static_cast<std::size_t>(n) - 1] = missing_words(r, masked, n, false, places);
     Counts executed = count_with_keys(c, plan);  // what the others do is in no key tile's way
     executed.masked_key_tiles =
         std::max(counts.masked_key_tiles, std::min(counts.key_tiles, plan.masked_steps * ctas_of(runs)));
@@ -134,11 +128,26 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       if (of.words < 1) d.alone = alone;
       return d;
     };
+    // what is gone hangs on how long a key tile takes, here without waits for code, and that on what is gone
+    const auto missing_of = [&](int n, bool on_one_head) {
+      MissingWords at_first = missing_words(r, masked, n, on_one_head, places, {});
+      if (at_first.waits == 0 || copies_by_call(plan)) return at_first;
+      const StepDemand d = demand_of(at_first);
+      const SpillTimes times{.key_tile = cycles_per_key_tile(d, plan, device, n),
+                             .around = cycles_per_cta(d, plan, device) / 2,
+                             .between = device.num_sms * device.cta_start_cycles};
+      return missing_words(r, masked, n, on_one_head, places, times);
+    };
+    missing = missing_of(ctas, false);
+    missing_together = copies_by_call(plan) && ctas > 1 ? missing_of(ctas, true) : missing;
+    const bool uses_l1 = r.registers.loaded.whole + r.registers.loaded.masked > 0 || copies_by_call(plan);
+    for (int n = 1; n <= r.ctas_per_sm; ++n)
+      if (n != ctas && uses_l1) by_sharing[static_cast<std::size_t>(n) - 1] = missing_of(n, false);
     demand = demand_of(missing);
-    const auto cycles = [&](const auto& missing_of) {
+    const auto cycles = [&](const auto& missing_at) {
       std::vector<double> of_sharing;
       for (int n = 1; n <= r.ctas_per_sm; ++n)
-        of_sharing.push_back(cycles_per_key_tile(demand_of(missing_of(n)), plan, device, n));
+        of_sharing.push_back(cycles_per_key_tile(demand_of(missing_at(n)), plan, device, n));
       return of_sharing;
     };
     const auto apart = [&](int n) -> const MissingWords& { return by_sharing[static_cast<std::size_t>(n) - 1]; };
@@ -214,12 +223,15 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     for (std::size_t n = 0; n < r.walk.shared.size(); ++n) mean += r.walk.shared[n] * by_sharing[n].*figure;
     return mean;
   };
-  PlaceCounts loaded_around = r.registers.loaded;  // key tiles
+  PlaceCounts rescaling, loaded_around = r.registers.loaded;  // key tiles
   loaded_around.masked = loaded_around.whole = 0;
   loaded_around.tiles.clear();
+  std::swap(rescaling.masked_rescales, loaded_around.masked_rescales);
+  std::swap(rescaling.whole_rescales, loaded_around.whole_rescales);
   const double missed_bytes =
       spilled_bytes(of_all_ctas_missing(&MissingWords::words), r.walk.key_tiles) +
-      of_all_ctas_missing(&MissingWords::after) * line_bytes * by_all_warps(loaded_around) +
+      of_all_ctas_missing(&MissingWords::rescale) * line_bytes * by_all_warps(rescaling) +
+      of_all_ctas_missing(&MissingWords::finish) * line_bytes * by_all_warps(loaded_around) +
       line_bytes * lines_missed_in_lives(r, missing, places) * static_cast<double>(r.walk.ctas_with_rows);
   // neighbours do not ask for these together
   const double unmerged = r.walk.bias_read_bytes + of_splits + missed_bytes + r.walk.in_part_bytes;

@@ -2,24 +2,22 @@
 
 #include <algorithm>
 
-#include "in_branch.h"
-
 namespace attest {
 
 using Kind = SpillUse::Kind;
 
 namespace {
 
-template <class Missed>
-std::vector<SpillUse> uses_of(const SpillTrace& trace, Missed&& missed) {
+/// `when`: by an access' cycle, in parts of the key tile.
+template <class When, class Missed>
+std::vector<SpillUse> uses_of(const SpillTrace& trace, When&& when, Missed&& missed) {
   std::vector<SpillUse> uses;
   for (std::size_t i = 0; i < trace.accesses.size(); ++i) {
     const SpillAccess& a = trace.accesses[i];
     if (a.kind == SpillAccess::Kind::call) continue;
     const bool store = a.kind == SpillAccess::Kind::store;
     const Kind kind = store ? Kind::store : a.kind == SpillAccess::Kind::last_load ? Kind::last_load : Kind::load;
-    const double at = trace.cycles == 0 ? 0 : static_cast<double>(a.at) / trace.cycles;
-    uses.push_back({at, kind, a.word, store ? 1 : missed(i)});
+    uses.push_back({when(a.at), kind, a.word, store ? 1 : missed(i)});
   }
   return uses;
 }
@@ -27,19 +25,28 @@ std::vector<SpillUse> uses_of(const SpillTrace& trace, Missed&& missed) {
 }  // namespace
 
 SpillUses traced_spill_uses(const SpillTraces& traces, const TracedMisses& missed) {
-  const auto each = [](const SpillTrace& trace, const std::vector<double>& of_access) {
-    return uses_of(trace, [&](std::size_t i) { return of_access[i]; });
+  const auto all_at_begin = [](const SpillTrace& trace, double part) {
+    return uses_of(
+        trace, [](int) { return 0.0; }, [&](std::size_t) { return part; });
   };
-  const auto all = [](const SpillTrace& trace, double part) {
-    return uses_of(trace, [&](std::size_t) { return part; });
+  /// Of a key tile, with what a branch does on top of it.
+  const auto tile = [&](const SpillTrace& turn, const std::vector<double>& of_access, const SpillTrace& branch) {
+    const double cycles = std::max(1, turn.cycles + branch.cycles);
+    std::vector<SpillUse> of = uses_of(
+        turn, [&](int at) { return branch.later(at) / cycles; }, [&](std::size_t i) { return of_access[i]; });
+    for (const SpillUse& use : uses_of(
+             branch, [&](int at) { return (branch.place + at) / cycles; }, [&](std::size_t) { return missed.rescale; }))
+      of.push_back(use);
+    std::ranges::stable_sort(of, {}, &SpillUse::at);
+    return of;
   };
   SpillUses uses;
-  uses.whole = each(traces.whole, missed.whole);
-  uses.masked = each(traces.masked, missed.masked);
-  uses.first_whole = in_branch(all(traces.whole_rescale, missed.rescale), uses.whole, &SpillUse::at);
-  uses.first_masked = in_branch(all(traces.masked_rescale, missed.rescale), uses.masked, &SpillUse::at);
-  uses.begin = all(traces.begin, 1);
-  uses.end = all(traces.end, missed.end);
+  uses.whole = tile(traces.whole, missed.whole, {});
+  uses.masked = tile(traces.masked, missed.masked, {});
+  uses.first_whole = tile(traces.whole, missed.whole, traces.whole_rescale);
+  uses.first_masked = tile(traces.masked, missed.masked, traces.masked_rescale);
+  uses.begin = all_at_begin(traces.begin, 1);
+  uses.end = all_at_begin(traces.end, missed.end);
   return uses;
 }
 

@@ -4,7 +4,7 @@
 
 #include "attest/simulator/tile_walk.h"
 #include "compiled_registers.h"
-#include "spill_misses.h"
+#include "spill_trace.h"
 
 namespace attest {
 

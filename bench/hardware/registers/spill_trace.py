@@ -4,10 +4,11 @@
     spill_trace.py FILE.cubin... [--nvdisasm PATH] > simulator/measured/spill_traces.csv
 
 One line for each loop over key tiles of each kernel that spills: cycles of a turn, and its accesses in order as cycle,
-kind and word of the frame, of loads also the cycle in which the first instruction waits for them; for what a loop does
-besides where it rescales O, masks a window's left end, adds ALiBi or copies without a call, in the cycle in which its
-turn goes on behind that; and for what a CTA with rows stores before its loops (`begin`), on the way into any of them
-(`run`) and into that over whole tiles alone (`enter`), and loads behind them (`end`), without cycles. Kinds:
+kind and word of the frame, of loads also the cycle in which the first instruction waits for them. Then what a loop does
+besides where it rescales O: that branch's cycles @ the cycle in which the turn goes on behind it, and its accesses from
+its begin on. What it does besides where it masks a window's left end, adds ALiBi or copies without a call, in the cycle
+in which its turn goes on behind that. And what a CTA with rows stores before its loops (`begin`), on the way into any of
+them (`run`) and into that over whole tiles alone (`enter`), and loads behind them (`end`), without cycles. Kinds:
 s stores, l loads, u loads for the last time before the word is stored again (LDL.LU), c calls of the function. Of what
 runs in every turn, as spill_places.py has it, and of calls all. Cycles are those of a warp alone by control words, as
 copy_paths.py has them, where every load hits L1 and calls take none.
@@ -23,17 +24,18 @@ from sass import read_arguments
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import copy_paths  # noqa: E402
 
-BRANCHES = ("rescale", "window", "alibi", "copy")
+BRANCHES = ("window", "alibi", "copy")
 COPY = re.compile(r"CALL.*copy_general")
 SLOT = re.compile(r"\[R1(?:\+0x([0-9a-f]+))?\]")
 LATENCIES = copy_paths.LATENCIES | dict.fromkeys(("LDL", "LDS", "LDSM", "SHFL"), copy_paths.LATENCIES["LD"])
 
 
-def clock(names, controls):
-    """Of each instruction the cycle in which it issues, and in which the first one waits for what it brings; the end."""
+def clock(names, controls, turns=2):
+    """Of each instruction the cycle in which it issues, and in which the first one waits for what it brings; the end.
+    Where they are a loop's, with what the next turn waits for."""
     now, ready, users = 0, [0] * 6, [[] for _ in range(6)]
     issues, waited = [], [None] * len(names)
-    for at, (name, control) in enumerate(zip(names * 2, controls * 2)):  # what the next turn waits for
+    for at, (name, control) in enumerate(zip(names * turns, controls * turns)):
         for b in range(6):
             if control >> 11 >> b & 1:
                 now = max(now, ready[b])
@@ -49,7 +51,15 @@ def clock(names, controls):
             if at < len(names):
                 users[barrier].append(at)
         now += max(1, control & 15)
-    return issues[:len(names)], waited, issues[len(names)]
+    return issues[:len(names)], waited, (issues + [now])[len(names)]
+
+
+def clock_blocks(kernel, blocks, turns=2):
+    """Their instructions, and clock() of these."""
+    texts = kernel.texts(blocks)
+    spans = [kernel.blocks[block] for block in blocks]
+    controls = [control for first, last in spans for control in kernel.controls[first:last + 1]]
+    return texts, *clock([spill_places.parts(text)[0] for text in texts], controls, turns)
 
 
 class Turn:
@@ -57,9 +67,7 @@ class Turn:
 
     def __init__(self, kernel, head, latch):
         always = spill_places.blocks_of_every_turn(kernel, head, latch)
-        self.texts = kernel.texts(always)
-        controls = [kernel.controls[i] for block in always for i in range(kernel.blocks[block][0], kernel.blocks[block][1] + 1)]
-        self.issues, self.waited, self.cycles = clock([spill_places.parts(text)[0] for text in self.texts], controls)
+        self.texts, self.issues, self.waited, self.cycles = clock_blocks(kernel, always)
         self.begins, first = {}, 0  # of its blocks, when they do
         for block in always:
             self.begins[block], first = round(self.issues[first]), first + len(kernel.texts([block]))
@@ -106,6 +114,20 @@ def branch(kernel, head, latch, name):
     return round(turn.cycles), accesses
 
 
+def rescale(kernel, head, latch):
+    """Of the branch that rescales O: its cycles @ the cycle in which the turn goes on behind it, and its accesses from its
+    begin on."""
+    turn = Turn(kernel, head, latch)
+    blocks = [block for block in range(head, latch + 1)
+              if block not in turn.begins and spill_places.branch_of(kernel, block, (head, latch)) == "rescale"]
+    if not blocks:
+        return 0, []
+    texts, issues, waited, cycles = clock_blocks(kernel, blocks, turns=1)  # all of it, as branch()
+    return f"{round(cycles)}@{turn.goes_on(blocks[0])}", [
+        (round(issue), kind, word, None if kind == "s" else round(cycles if wait is None else wait))
+        for text, issue, wait in zip(texts, issues, waited) for kind, word in accesses_of(text)]
+
+
 def outside(kernel, loops):
     """As trace(), of what every path that runs a loop stores before them, and loads behind."""
     around = kernel.loop_around(loops) or (min(head for head, _ in loops), max(latch for _, latch in loops))
@@ -144,6 +166,7 @@ def main():
     for arch, name, kernel, loops in spill_places.kernels_by_loops(args):
         traces = {what: trace(kernel, *loop) for what, loop in loops.items()}
         traces |= {f"{what}_{of}": branch(kernel, *loop, of) for what, loop in loops.items() for of in BRANCHES}
+        traces |= {f"{what}_rescale": rescale(kernel, *loop) for what, loop in loops.items()}
         traces |= outside(kernel, list(loops.values())) if loops else {}
         if all(kind == "c" for _, accesses in traces.values() for _, kind, *_ in accesses):
             continue

@@ -228,18 +228,18 @@ TEST(L1Local, FramesNeedNotBeginARow) {
   EXPECT_EQ(Frames({memory, 0}, 0, 0, 8).lines(), 0);
 }
 
-// Of the loads of the kernel that spills by force those that miss, in calls of a whole number of waves and of less than
-// two CTAs an SM.
-void expect_missing(const std::string& file, const DeviceSpec& device) {
+/// Of the loads of the kernel that spills by force those that miss, in so many calls: none further off than `most`.
+void expect_missing(const std::string& file, const DeviceSpec& device, int wanted, double mean, double most) {
   int calls = 0;
   double sum = 0;
   for (const MeasuredRow& row : measured_rows(file)) {
-    const auto number = [&](const char* name) { return std::stoll(row.at(name)); };
+    const auto number = [&](const char* name) { return std::stoi(row.at(name)); };
     Case c;
     Problem& p = c.problem;
     p.batch = number("batch"), p.nheads = p.nheads_k = number("nheads");
     p.seqlen_q = number("seqlen_q"), p.seqlen_k = number("seqlen_k"), p.headdim = p.headdim_v = 128;
     if (number("causal") != 0) p.causal = Causal::bottom_right;
+    if (row.contains("window_left")) p.window_left = number("window_left"), p.window_right = number("window_right");
     const SimulationReport r = simulate(c, plan_named("sm80-spill", c, device), device, "sm80-spill");
     const double loads = std::stod(row.at("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"));
     const double missed = loads - std::stod(row.at("l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum"));
@@ -248,18 +248,25 @@ void expect_missing(const std::string& file, const DeviceSpec& device) {
     const double predicted = (r.sm_read_bytes - past) / (32 * loads);
     std::printf("%s: %.4f of %.4f of the loads miss; SM reads %.4f\n", command_line(c).c_str(), predicted,
                 missed / loads, r.sm_read_bytes / read);
-    EXPECT_NEAR(predicted, missed / loads, 0.016);
+    EXPECT_NEAR(predicted, missed / loads, most);
     sum += std::abs(predicted - missed / loads), ++calls;
   }
-  EXPECT_EQ(calls, 7);
+  EXPECT_EQ(calls, wanted);
   std::printf("off by %.4f\n", sum / calls);
-  EXPECT_LT(sum / calls, 0.0055);
+  EXPECT_LT(sum / calls, mean);
 }
 
+// In calls of a whole number of waves, or of less than two CTAs an SM.
 TEST(L1Local, WhatIsSpilledMissesAsOnAnH200) {
-  expect_missing(ATTEST_H200_MEASURE "/spill_l1.csv", load_device("h200"));
+  expect_missing(ATTEST_H200_MEASURE "/spill_l1.csv", load_device("h200"), 7, 0.0042, 0.0085);
 }
-TEST(L1Local, WhatIsSpilledMissesAsOnAnH100) { expect_missing(ATTEST_H100 "/spill_l1.csv", load_device("h100")); }
+TEST(L1Local, WhatIsSpilledMissesAsOnAnH100) {
+  expect_missing(ATTEST_H100 "/spill_l1.csv", load_device("h100"), 7, 0.0055, 0.015);
+}
+// Of one key tile on, with and without a mask, of CTAs alone on their SM, two, and many after each other.
+TEST(L1Local, WhatIsSpilledMissesFromACtasFirstKeyTileOn) {
+  expect_missing(ATTEST_H200_MEASURE "/spill_starts.csv", load_device("h200"), 35, 0.0092, 0.043);
+}
 
 // Warps of a CTA are apart by as much of the time since their barrier, whatever they have done, on two GPUs.
 TEST(L1Local, WarpsHaveAPaceOfTheirOwn) {

@@ -96,7 +96,8 @@ TEST(L1Turn, SpilledWordsMissOftenerThanCounted) {
     const double missed = 1 - std::stod(row.at("local_hits")) / std::stod(row.at("local_loads"));
     const SimulationReport r = simulate(c, plan, h200, "attest");
     const FramePlaces places = places_of(h200, compiled_frame(plan, "attest", c, h200).value().words);
-    const MissingWords apart = missing_words(r, 0, 2, false, places), together = missing_words(r, 0, 2, true, places);
+    const MissingWords apart = missing_words(r, 0, 2, false, places, {}),
+                       together = missing_words(r, 0, 2, true, places, {});
     const double predicted = apart.part + r.walk.together * (together.part - apart.part);
     std::printf(
         "headdim %ld, %d bytes: %.3f of %.3f, %.3f of the key tiles together; apart %.3f, together %.3f; waits %.0f, "
@@ -125,7 +126,7 @@ TEST(L1Turn, AloneOnAnSmAsCounted) {
                 ratio, cycles);
     SCOPED_TRACE(command_line(c));
     const bool one = r.walk.ctas <= h100.num_sms, shares = row.at("case").find("bhsd") != std::string::npos;
-    EXPECT_GE(ratio, 0.98);
+    EXPECT_GE(ratio, 0.975);  // of rows with gaps counts are 1.6% apart
     EXPECT_LE(ratio, (one ? 1.005 : 1.05) + (shares ? 0.02 : 0));
     EXPECT_NEAR(cycles, 0.91, 0.04);
     alone += one ? 1 : 0, ++calls;
@@ -143,7 +144,7 @@ TEST(L1Turn, CtasApartWalkDifferentHeads) {
     c.problem = {1, heads, heads, 128 * query_tiles, 8192, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
     const SimulationReport r = simulate(c, plan_named("sm80-sync-copies", c, h200), h200, "sm80-sync-copies");
     const FramePlaces places = places_of(h200, compiled_frame(r.plan, "sm80-sync-copies", c, h200).value().words);
-    return missing_words(r, 0, 2, false, places).words;
+    return missing_words(r, 0, 2, false, places, {}).words;
   };
   EXPECT_NEAR(words(133, 16), words(120, 16), 0.1 * words(120, 16));
   EXPECT_LT(words(133, 1), 1.7 * words(120, 16));  // of one head its ends

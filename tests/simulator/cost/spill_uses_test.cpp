@@ -10,6 +10,7 @@
 #include "attest/simulator/report.h"
 #include "compiled_registers.h"
 #include "grid.h"
+#include "missing_words.h"
 #include "tile_walks.h"
 #include "traffic.h"
 
@@ -27,19 +28,19 @@ TEST(SpillUses, ATraceSaysWhenEachWordIsStoredAndLoaded) {
                    {30, SpillAccess::Kind::call, 0},
                    {80, SpillAccess::Kind::last_load, 7}}};
   traces.masked = {200, {{100, SpillAccess::Kind::load, 8}}};
-  // the turn goes on with the last load, behind the branch
-  traces.whole_rescale = {100, {{80, SpillAccess::Kind::last_load, 7}, {80, SpillAccess::Kind::store, 7}}};
+  // the turn goes on with the last load, behind the branch's 60 cycles
+  traces.whole_rescale = {60, {{0, SpillAccess::Kind::last_load, 7}, {56, SpillAccess::Kind::store, 7}}, 80};
   traces.begin.accesses = {{0, SpillAccess::Kind::store, 9}};
   traces.end.accesses = {{0, SpillAccess::Kind::last_load, 7}};
   const SpillUses uses = traced_spill_uses(traces, {{0.25, 0, 0, 0.75}, {0.5}, 0.125, 0.375});
   using Uses = std::vector<SpillUse>;
   EXPECT_EQ(uses.whole, (Uses{{0.1, Kind::load, 9, 0.25}, {0.2, Kind::store, 7, 1}, {0.8, Kind::last_load, 7, 0.75}}));
   EXPECT_EQ(uses.masked, (Uses{{0.5, Kind::load, 8, 0.5}}));
-  EXPECT_EQ(uses.first_whole, (Uses{{0.1, Kind::load, 9, 0.25},
-                                    {0.2, Kind::store, 7, 1},
-                                    {0.8, Kind::last_load, 7, 0.125},
-                                    {0.8, Kind::store, 7, 1},
-                                    {0.8, Kind::last_load, 7, 0.75}}));
+  EXPECT_EQ(uses.first_whole, (Uses{{10. / 160, Kind::load, 9, 0.25},
+                                    {20. / 160, Kind::store, 7, 1},
+                                    {80. / 160, Kind::last_load, 7, 0.125},
+                                    {136. / 160, Kind::store, 7, 1},
+                                    {140. / 160, Kind::last_load, 7, 0.75}}));
   EXPECT_EQ(uses.first_masked, uses.masked);
   EXPECT_EQ(uses.begin, (Uses{{0, Kind::store, 9, 1}}));
   EXPECT_EQ(uses.end, (Uses{{0, Kind::last_load, 7, 0.375}}));
@@ -69,10 +70,10 @@ TEST(SpillUses, OfTheForcedSpill) {
   const KernelPlan plan = plan_named("sm80-spill", c, h200);
   const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, h200);
   const FramePlaces places{MemoryMap(h200), compiled_frame(plan, "sm80-spill", c, h200).value().words};
-  const SpillMisses misses =
-      spill_misses(traces.whole, plan.num_warps, 2, l1_lines(plan.smem_bytes(), 2, h200), places);
+  const SpillTimes times{.key_tile = 11'000, .around = 4300, .between = 460};
+  const MissingWords misses = missing_words(simulate(c, plan, h200, "sm80-spill"), 0, 2, false, places, times);
   const std::vector<double> all_of_masked(traces.masked.accesses.size(), 1);
-  const SpillUses of_all = traced_spill_uses(traces, {misses.of_access, all_of_masked, 1, 1});
+  const SpillUses of_all = traced_spill_uses(traces, {misses.of_whole, all_of_masked, 1, 1});
   const std::vector<SpillUse>& uses = of_all.whole;
   EXPECT_EQ(std::ranges::count(uses, Kind::store, &SpillUse::kind), plan.spill_words_per_key_tile);
   double missed = 0, loads = 0;

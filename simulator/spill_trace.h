@@ -1,8 +1,8 @@
-// Which of a kernel's spill loads find their word in L1, as its warps go through a loop over key tiles.
+// The words that a kernel spills, in the order in which its warps store and load them, what they wait for, and what
+// else passes through L1 meanwhile.
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,16 +23,25 @@ struct SpillAccess {
 };
 
 struct SpillTrace {
-  int cycles = 0;  // of a turn
+  int cycles = 0;  // of a turn, or of a branch of one
   std::vector<SpillAccess> accesses;
+  int place = 0;  // of a branch: in which cycle of its turn it begins, from which its times count
+  /// Of a branch: when what comes `at` a cycle of the turn without it does with it.
+  int later(int at) const { return at >= place ? at + cycles : at; }
+};
+
+/// In which order a kernel stores and loads its words in a key tile without a mask and with one, and in the branches of
+/// these that rescale O; what it stores before its key tiles, on the way into each run of masked or whole ones and into
+/// one of whole ones besides, and loads behind them.
+struct SpillTraces {
+  SpillTrace whole, masked, whole_rescale, masked_rescale, begin, run, enter, end;
 };
 
 /// Of a turn's loads.
 struct SpillMisses {
   double part = 0;                // of them that miss
   std::vector<double> of_access;  // of the warps' those that miss, by the trace's accesses; 0 of stores
-  double waits = 0;               // cycles that a warp waits for those, while others ask L2 for nothing
-  std::optional<double> after;  // of the words that outlive a turn those that are gone at its end, where there are any
+  double waits = 0;               // cycles that a warp waits for those, while its SM asks L2 for nothing else
 };
 
 /// Of a turn's loads those that miss, from the same by access.
@@ -41,18 +50,6 @@ double part_missing(const SpillTrace& trace, std::span<const double> of_access);
 /// Cycles that a warp waits in a turn in which those of its accesses miss: loads that are waited for together wait
 /// once, and as much less as a warp has to do before.
 double waits_for(const SpillTrace& trace, const std::vector<bool>& missed);
-
-/// What simulating an SM's L1 turn after turn samples: SMs whose CTAs lie at as many distances from each other, and of
-/// the turns that each goes through those behind the first few. Twice the SMs and turns move the part of the forced
-/// spill's loads that misses by .001 at most. Of a CTA alone spill_misses() has more turns, as its L1 settles later.
-struct L1Sample {
-  static constexpr int distances = 16, sms_apart = 8, turns = 10, settled = 4;
-};
-
-/// Where `ctas` CTAs of `warps` share an L1 of `lines`. The warps of a CTA begin each turn together and go through it
-/// at paces of their own. Two CTAs lie as far from each other as is counted (docs/results/h200-sm/warp_paces.csv); of
-/// more, which nobody has counted, each is taken to lie as far behind the one before.
-SpillMisses spill_misses(const SpillTrace& trace, int warps, int ctas, int lines, const FramePlaces& places);
 
 /// A tile's rows, which pass through L1 one after the other. One that is loaded is on its way as a whole.
 struct PassingTile {

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "address.h"
 #include "compiled_registers.h"
 #include "copy_time.h"
 #include "grid.h"
@@ -74,7 +75,11 @@ class OnSms {
       SpillingSm of{sm * SampledSms::apart, {}};
       for (int cta = 0; cta < ctas_; ++cta) {
         std::vector<SpillLife> lives;
-        std::int64_t at = (sm * round / sms_sampled + cta * round) % tasks;
+        // anywhere in its share of them: evenly they might all be a head's first query tiles
+        const std::int64_t share = std::max<std::int64_t>(round / sms_sampled, 1);
+        const auto in_share =
+            static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(sm)) % static_cast<std::uint64_t>(share));
+        std::int64_t at = (sm * round / sms_sampled + in_share + cta * round) % tasks;
         for (std::size_t ctas = 0, tiles = 0; ctas < enough && tiles < enough; ++ctas) {
           const SpillLife one = life(schedule_.task(at));
           if (!one.empty()) lives.push_back(one), tiles += one.size() - 2;

@@ -128,6 +128,8 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       if (of.words < 1) d.alone = alone;
       return d;
     };
+    // on average (cta_starts in docs/results/h200-sm.md)
+    constexpr double cycles_between_ctas_of_an_sm = 19;
     // what is gone hangs on how long a key tile takes, here without waits for code, and that on what is gone
     const auto missing_of = [&](int n, bool on_one_head) {
       MissingWords at_first = missing_words(r, masked, n, on_one_head, places, {});
@@ -135,7 +137,7 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       const StepDemand d = demand_of(at_first);
       const SpillTimes times{.key_tile = cycles_per_key_tile(d, plan, device, n),
                              .around = cycles_per_cta(d, plan, device) / 2,
-                             .between = device.num_sms * device.cta_start_cycles};
+                             .between = cycles_between_ctas_of_an_sm};
       return missing_words(r, masked, n, on_one_head, places, times);
     };
     missing = missing_of(ctas, false);

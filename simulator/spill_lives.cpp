@@ -24,7 +24,7 @@ constexpr std::size_t sampled_tiles = 32;
 
 /// From a load that misses to its word beside what an SM's warps store and load meanwhile: by CTAs of four warps
 /// (word_latency in docs/results/h200-sm.md, less what its clock takes).
-double miss_cycles(std::size_t ctas) { return l1_miss_cycles + (ctas < 2 ? 5 : 34); }
+double miss_cycles(std::size_t ctas) { return l1_miss_cycles + (ctas < 2 ? 14 : 49); }
 
 /// An access of a step; its last one is none and ends it. Times are cycles of a warp alone from the step's begin.
 struct Item {

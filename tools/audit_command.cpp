@@ -173,6 +173,7 @@ void refuse_without_plan(const Flags& flags, bool is_sm80) {
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
+  if (flags.text("--arch") == "") throw InvalidInput("arch", "''", "names no architecture, as sm_90 does");
   std::optional<Case> c;
   if (!case_flags_given(flags).empty() || flags.given("--plan")) c = read_case(flags);
   const Subject subject = read_subject(flags, c);

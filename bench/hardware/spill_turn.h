@@ -9,7 +9,7 @@
 
 namespace attest::hardware {
 
-constexpr int kBurst = 32;  // cycles
+constexpr int kBurst = 96, kLater = 600;  // cycles
 
 struct Event {
   int at = 0;
@@ -47,7 +47,7 @@ constexpr Turn turn_of(const char* text) {
     if (event.kind == 'l') event.load = turn.loads++;
     turn.words = std::max(turn.words, event.word + 1);
     turn.add(event);
-    if (event.kind == 'l') turn.add({std::min(waited, kSpillCycles), 'w', event.word, event.load});
+    if (event.kind == 'l') turn.add({std::min(waited + kLater, kSpillCycles), 'w', event.word, event.load});
   }
   for (int tile = 0; tile < 2; ++tile) turn.add({kSpillCycles * (2 * tile + 1) / 4, 'c', tile});
   int began = -kBurst;

@@ -12,7 +12,9 @@
 namespace attest {
 namespace {
 
+/// Of a mangled name, as C++ has them: others may read as a type.
 std::string demangled(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
                                                           &std::free);

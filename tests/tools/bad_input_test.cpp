@@ -412,6 +412,7 @@ const BadInput bad_inputs[] = {
     {{"reference", "--q", "/proc/self/mem", "--k", "x", "--v", "x", "--out", "o"},
      2,
      "q: '/proc/self/mem' cannot be read: Input/output error"},
+    {{"audit", "--arch", ""}, 2, "arch: '' names no architecture, as sm_90 does"},
     {{"audit", "--kernel", "/proc/self/mem"}, 2, "kernel: '/proc/self/mem' cannot be read: Input/output error"},
 };
 

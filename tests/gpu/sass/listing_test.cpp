@@ -35,6 +35,13 @@ SassReader reader_of(std::vector<std::string> parts = {}, const std::string& arc
   return reader;
 }
 
+// C's names are their own, whatever type they would be if they were mangled.
+TEST(SassListing, NamesThatAreNotMangledStay) {
+  SassReader reader({}, "");
+  for (const char* line : {"\tcode for sm_90", "\t\tFunction : f", "\t\tFunction : PKc"}) reader.line(line);
+  EXPECT_EQ(reader.names(), (std::vector<std::string>{"f", "PKc"}));
+}
+
 TEST(SassListing, HasFunctionsWithTheirInstructions) {
   const std::vector<SassFunction> functions = reader_of().take();
   ASSERT_EQ(functions.size(), 3u);

@@ -229,7 +229,7 @@ TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH100) {
 }
 // The shares are another H200's.
 TEST(SmPaces, ForcedSpillIsReadWaveByWaveAsOnAnH200) {
-  constexpr Range near{0.97, 1.09};
+  constexpr Range near{0.97, 1.11};
   expect_waves("h200", ATTEST_H200_MEASURE "/spill_waves.csv",
                {{4, near}, {8, near}, {16, near}, {32, near}, {64, near}}, {0.92, 1.03});
 }
@@ -254,10 +254,10 @@ void expect_spill(const char* path, int calls, Reached reached) {
 // The furthest are calls of a wave that is not quite full, which end with the SM that gets least.
 TEST(SmPaces, SpillOfAnH200sFewWaves) {
   expect_spill(ATTEST_H200_MEASURE "/spill_tails.csv", 40,
-               Reached({{"cycles", 3.6, 11},
-                        {"l2_read_bytes", 2.6, 8.6},
+               Reached({{"cycles", 3.6, 11.1},
+                        {"l2_read_bytes", 2.6, 8.7},
                         {"dram_read_bytes", 5.1, 23.3},
-                        {"dram_write_bytes", 10.6, 77}}));
+                        {"dram_write_bytes", 10.6, 79}}));
 }
 
 // Many waves of few and of many keys, with masks and without, counted when all else was as it is: the furthest cycles
@@ -265,8 +265,8 @@ TEST(SmPaces, SpillOfAnH200sFewWaves) {
 TEST(SmPaces, SpillOfAnH200CountedAfterwards) {
   expect_spill(ATTEST_H200_MEASURE "/spill_blind.csv", 12,
                Reached({{"cycles", 4.4, 13.7},
-                        {"l2_read_bytes", 0.52, 1},
-                        {"dram_read_bytes", 1.7, 3.8},
+                        {"l2_read_bytes", 0.52, 1.1},
+                        {"dram_read_bytes", 2.3, 5.3},
                         {"dram_write_bytes", 3, 5.7}}));
 }
 

@@ -18,8 +18,8 @@ namespace {
 using Access = SpillAccess::Kind;
 using Step = SpillStep::Kind;
 
-// Key tiles that each of an SM's slots goes through on average at least, until what comes next is like what was: twice
-// as many move the part of the forced spill's loads that misses by .001 at most.
+// Key tiles that each of an SM's slots goes through on average at least: twice as many move the part of the forced
+// spill's loads that misses by .002 and .005 of two calls of many waves, for a fifth more of a prediction's time.
 constexpr std::size_t sampled_tiles = 32;
 
 /// From a load that misses to its word beside what an SM's warps store and load meanwhile: by CTAs of four warps

@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "attest/simulator/report.h"
+#include "compiled_registers.h"
+
 namespace attest {
 namespace {
 
@@ -132,6 +135,23 @@ TEST(SpillLives, WhatIsOnItsWayIsFoundUntilItHasCome) {
   EXPECT_TRUE(second_misses(1000, 1, 0));     // O was rescaled between
   EXPECT_FALSE(second_misses(900, 0, 2000));  // 180 cycles behind
   EXPECT_TRUE(second_misses(900, 0, 5000));   // 450
+}
+
+// 128 CTAs of eight query tiles a head: whichever of them a grid hands out first, all are among those that are
+// followed.
+TEST(SpillLives, SampledCtasAreOfAllQueryTiles) {
+  const DeviceSpec h200 = load_device("h200");
+  const auto sm_reads = [&](bool window) {
+    Case c;
+    Problem& p = c.problem;
+    p.nheads = p.nheads_k = 16, p.seqlen_q = p.seqlen_k = 1024, p.headdim = p.headdim_v = 128;
+    if (window)
+      p.window_right = 0;
+    else
+      p.causal = Causal::bottom_right;
+    return simulate(c, plan_named("sm80-spill", c, h200), h200, "sm80-spill").sm_read_bytes;
+  };
+  EXPECT_NEAR(sm_reads(true) / sm_reads(false), 1, 0.05);  // 0.69 where all are a head's first
 }
 
 }  // namespace

@@ -111,23 +111,6 @@ TEST(SpillUses, OfTheForcedSpill) {
   EXPECT_TRUE(std::ranges::all_of(of_all.end, [](const SpillUse& u) { return u.kind == Kind::last_load; }));
 }
 
-// 128 CTAs of eight query tiles a head: whichever of them a grid hands out first, all are among those that are
-// followed.
-TEST(SpillUses, SampledCtasAreOfAllQueryTiles) {
-  const DeviceSpec h200 = load_device("h200");
-  const auto sm_reads = [&](bool window) {
-    Case c;
-    Problem& p = c.problem;
-    p.nheads = p.nheads_k = 16, p.seqlen_q = p.seqlen_k = 1024, p.headdim = p.headdim_v = 128;
-    if (window)
-      p.window_right = 0;
-    else
-      p.causal = Causal::bottom_right;
-    return simulate(c, plan_named("sm80-spill", c, h200), h200, "sm80-spill").sm_read_bytes;
-  };
-  EXPECT_NEAR(sm_reads(true) / sm_reads(false), 1, 0.05);  // 0.69 where all are a head's first
-}
-
 // A word is live from its store to its last load, also into the next key tile; what is loaded alone never is.
 TEST(SpillUses, WordsAreLiveUntilTheyAreLoadedForTheLastTime) {
   const std::vector<double> parts = live_parts({{0.1, Kind::last_load, 0, 1},

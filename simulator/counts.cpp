@@ -124,11 +124,13 @@ struct CountingSink {
     zeros.active &= ~a.active;
     return zeros;
   }
-  /// Of what a copy reads, if it writes zeros too, which take as many as all its lanes.
+  /// Beside that of all lanes: of what is read where some lanes write zeros, which a copy then counts once more, or
+  /// parted from stores of zeros, what rounding each up makes more.
   int ideal_beside_zeros(const GlobalAccess& a) const {
     SharedAccess reads = copy;
     reads.active &= a.active;
-    return stores_zeros || reads.active == copy.active ? 0 : ideal_wavefronts(reads);
+    if (reads.active == copy.active) return 0;
+    return ideal_wavefronts(reads) + (stores_zeros ? ideal_wavefronts(zeros_beside(a)) - ideal_wavefronts(copy) : 0);
   }
   void see_ways(SharedAccess::Kind kind, int wavefronts) {
     std::int64_t& most = counts.ways_by_kind[static_cast<std::size_t>(kind)];

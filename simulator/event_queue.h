@@ -2,48 +2,53 @@
 #pragma once
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 namespace attest {
 
-/// One time a slot; the earliest comes first, of equal times the slot with the lower number. A tournament: a node holds
+/// One time a slot; the earliest comes first, of equal times the slot with the lower number. A tournament: a node has
 /// the winner of the two below it, so that another time for a slot is played once on each level.
 class EventQueue {
  public:
-  explicit EventQueue(std::size_t slots)
-      : leaves_(std::bit_ceil(slots < 2 ? 2 : slots)),
-        times_(leaves_, std::numeric_limits<double>::infinity()),
-        winners_(leaves_) {
-    for (std::size_t node = leaves_ - 1; node > 0; --node)
-      winners_[node] = 2 * node >= leaves_ ? static_cast<int>(2 * node - leaves_) : winners_[2 * node];
+  explicit EventQueue(std::size_t slots) : leaves_(std::bit_ceil(slots < 2 ? 2 : slots)), nodes_(2 * leaves_) {
+    for (std::size_t slot = 0; slot < leaves_; ++slot) nodes_[leaves_ + slot] = {key_of(never), slot};
+    for (std::size_t node = leaves_ - 1; node > 0; --node) nodes_[node] = nodes_[2 * node];
   }
-  bool empty() const {
-    return times_[static_cast<std::size_t>(winners_[1])] == std::numeric_limits<double>::infinity();
-  }
-  int next() const { return winners_[1]; }
-  double time(int slot) const { return times_[static_cast<std::size_t>(slot)]; }
+  bool empty() const { return nodes_[1].key == key_of(never); }
+  int next() const { return static_cast<int>(nodes_[1].slot); }
+  double time(int slot) const { return time_of(nodes_[leaves_ + static_cast<std::size_t>(slot)].key); }
   void set(int slot, double time) {
-    times_[static_cast<std::size_t>(slot)] = time;
-    int best = slot;
-    double best_time = time;
-    for (std::size_t node = leaves_ + static_cast<std::size_t>(slot); node > 1; node /= 2) {
-      const std::size_t sibling = node ^ 1;
-      const int other = sibling >= leaves_ ? static_cast<int>(sibling - leaves_) : winners_[sibling];
-      const double other_time = times_[static_cast<std::size_t>(other)];
-      // of equal times the left one, which has the lower numbers
-      const bool loses = other_time < best_time || (other_time == best_time && other < best);
-      best = loses ? other : best;
-      best_time = loses ? other_time : best_time;
-      winners_[node / 2] = best;
+    std::uint64_t key = key_of(time);
+    std::size_t node = leaves_ + static_cast<std::size_t>(slot), best = static_cast<std::size_t>(slot);
+    nodes_[node] = {key, best};
+    for (; node > 1; node /= 2) {
+      const Node other = nodes_[node ^ 1];
+      const bool loses = other.key < key + (node & 1);  // of equal times the left one, which has the lower numbers
+      key = loses ? other.key : key;
+      best = loses ? other.slot : best;
+      nodes_[node / 2] = {key, best};
     }
   }
-  void remove(int slot) { set(slot, std::numeric_limits<double>::infinity()); }
+  void remove(int slot) { set(slot, never); }
 
  private:
+  /// Whole numbers that are ordered as the times are: no branch hangs on who wins.
+  struct Node {
+    std::uint64_t key;
+    std::size_t slot;
+  };
+  static constexpr double never = std::numeric_limits<double>::infinity();
+  static constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+  static std::uint64_t key_of(double time) {
+    const auto bits = std::bit_cast<std::uint64_t>(time + 0.0);  // -0 is 0
+    return (bits & sign) != 0 ? ~bits : bits | sign;
+  }
+  static double time_of(std::uint64_t key) { return std::bit_cast<double>((key & sign) != 0 ? key & ~sign : ~key); }
+
   std::size_t leaves_;
-  std::vector<double> times_;
-  std::vector<int> winners_;  // by node, 1 is the root, 2n and 2n + 1 are below n; leaves have no node of their own
+  std::vector<Node> nodes_;  // 1 is the root, 2n and 2n + 1 are below n; the slots' own from leaves_ on
 };
 
 }  // namespace attest

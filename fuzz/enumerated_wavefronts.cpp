@@ -80,7 +80,8 @@ struct EnumeratingSink {
   /// A narrow cp.async takes a wavefront for each stretch of memory that it reads, if those are more. One of 16 bytes a
   /// lane takes one for all sectors that go from one line to one line of shared memory in the same way. Zeros in place
   /// of what is not there take as many as a store of them if one writes them, else as many as a store of all lanes, and
-  /// one for each row but one that eight lanes read which have zeros among them.
+  /// one for each row but one that eight lanes read which have zeros among them. Ideal ones are those of what is read
+  /// and of the store.
   void global(const GlobalAccess& a) {
     if (stores_zeros && a.write) {  // its lanes load what they have a row for
       staged.active &= a.active;
@@ -120,9 +121,11 @@ struct EnumeratingSink {
       else if (!chunks.empty() && !rows.empty())
         zeros += std::ssize(rows) - 1;
     }
-    if (!stores_zeros && without != 0) {
-      zeros += of_last_copy;
-      if (a.bytes == 16) found.ideal += (16 * std::popcount(a.active) + 127) / 128;
+    if (!stores_zeros && without != 0) zeros += of_last_copy;
+    if (a.bytes == 16 && without != 0) {
+      const auto ideal = [](std::uint32_t lanes) { return (16 * std::popcount(lanes) + 127) / 128; };
+      found.ideal += ideal(a.active);
+      if (stores_zeros) found.ideal += ideal(without) - ideal(last_copy.active);
     }
     const std::int64_t wide = static_cast<std::int64_t>(moves.size()) + zeros;
     found.wavefronts += (a.bytes == 16 ? wide : std::max(stretches, of_last_copy)) - of_last_copy;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "attest/problem/child.h"
 #include "attest/problem/exit_code.h"
 
 namespace attest::tools {
@@ -26,6 +27,7 @@ std::set<std::string>& unfinished() {
 }
 
 [[noreturn]] void end_now() {
+  kill_children();
   for (const std::string& path : unfinished()) ::unlink(path.c_str());
   constexpr std::string_view line = "attest: interrupted\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());

@@ -5,9 +5,9 @@
 
 namespace attest::tools {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP delete every unfinished file and end the process with exit_interrupted. A
-/// signal that was ignored at the start stays so. A pipe that nobody reads is an error of write(). Commands that save
-/// what they have found replace it (StopOnSignals).
+/// While it lives, SIGINT, SIGTERM and SIGHUP kill every Child with its group, delete every unfinished file and end the
+/// process with exit_interrupted. A signal that was ignored at the start stays so. A pipe that nobody reads is an error
+/// of write(). Commands that save what they have found replace it (StopOnSignals).
 class EndOnSignals {
  public:
   EndOnSignals();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -55,6 +56,16 @@ struct Family {
 Family& family() {
   static Family family;
   return family;
+}
+
+// The same children for a signal handler, which may wait for no lock: their numbers as kill() takes them, 0 for none.
+constexpr std::size_t most_listed = 4096;  // more than a machine has workers; a handler would pass over further ones
+std::array<std::atomic<pid_t>, most_listed> listed{};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void replace_listed(pid_t before, pid_t after) {
+  for (std::atomic<pid_t>& place : listed)
+    if (pid_t there = before; place.compare_exchange_strong(there, after)) return;
 }
 
 // "17 (a (strange) name) S 4 ...": the number behind the state.
@@ -105,21 +116,24 @@ void end_orphans() {
   }
 }
 
-// In the child: only what a signal handler may call. What is wrong goes to the parent, which reads until exec closes.
+// In the child: only what a signal handler may call. It begins when the parent, which has listed it by then, says so;
+// what is wrong goes there, where it is read until exec closes.
 [[noreturn]] void become(const char* program, char* const* argv, char* const* environment, const ChildOptions& options,
-                         int nothing, int failed, pid_t parent, bool adopts) {
+                         int nothing, int to_parent, pid_t parent, bool adopts) {
   if (options.own_group) ::setpgid(0, 0);
   // What it leaves in sessions of their own comes to the parent when it ends, and not among what others left before.
   if (adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it ended before that was set
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, options.ignores_signals ? SIG_IGN : SIG_DFL);
+  char begin = 0;
+  [[maybe_unused]] const ssize_t heard = ::recv(to_parent, &begin, 1, 0);
   ::dup2(nothing, STDIN_FILENO);
   for (const auto& [here, there] : options.descriptors)
     if (::dup2(here, there) < 0) ::close(there);
   ::execvpe(program, argv, environment);
   const int error = errno;
-  [[maybe_unused]] const ssize_t told = ::write(failed, &error, sizeof error);
+  [[maybe_unused]] const ssize_t told = ::write(to_parent, &error, sizeof error);
   ::_exit(127);
 }
 
@@ -169,6 +183,11 @@ void become_subreaper() {
   for (const pid_t child : children_of_this_process()) family().known.insert(child);
 }
 
+void kill_children() noexcept {
+  for (const std::atomic<pid_t>& place : listed)
+    if (const pid_t child = place; child != 0) ::kill(child, SIGKILL);
+}
+
 std::string ChildEnd::how() const {
   if (signal == 0) return fmt::format("exit status {}", exit_status);
   const char* const name = ::sigabbrev_np(signal);
@@ -180,24 +199,24 @@ Child::Child(const std::string& program, std::vector<std::string> words, const C
   std::vector<std::string> variables = variables_with(options.environment);
   const std::vector<char*> argv = pointers(words), envp = pointers(variables);
   const Descriptor nothing = open_nothing();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) cannot("no pipe");
-  const Descriptor reading(ends[0]);
-  Descriptor failed(ends[1]);
+  auto [to_child, to_parent] = make_socket_pair();
   const pid_t parent = ::getpid();
   {
     const std::lock_guard lock(family().mutex);
     pid_ = ::fork();
     if (pid_ == 0)
-      become(program.c_str(), argv.data(), envp.data(), options, nothing.get(), failed.get(), parent, family().adopts);
+      become(program.c_str(), argv.data(), envp.data(), options, nothing.get(), to_parent.get(), parent,
+             family().adopts);
     if (pid_ > 0) family().known.insert(pid_);
   }
   if (pid_ < 0) cannot(fmt::format("no process for '{}'", program));
   if (own_group_) ::setpgid(pid_, pid_);  // whoever is first
-  failed.close();
+  replace_listed(0, to_kill());
+  to_parent.close();
+  ::send(to_child.get(), "", 1, MSG_NOSIGNAL);
   int error = 0;
   ssize_t got = 0;
-  while ((got = ::read(reading.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  while ((got = ::read(to_child.get(), &error, sizeof error)) < 0 && errno == EINTR) {
   }
   if (got != sizeof error) return;
   end();
@@ -221,8 +240,9 @@ const ChildEnd& Child::end(double grace_seconds) {
   if (pid_ < 0) return end_;
   wait_for_end(grace_seconds);
   end_.killed = !has_ended();
-  ::kill(own_group_ ? -pid_ : pid_, SIGKILL);
+  ::kill(to_kill(), SIGKILL);
   wait_for_end(longest_end_seconds);
+  replace_listed(to_kill(), 0);  // before its number may be another's
   int status = 0;
   {
     const std::lock_guard lock(family().mutex);

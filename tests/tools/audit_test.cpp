@@ -11,6 +11,7 @@
 #include "attest/problem/find_program.h"
 #include "attest/problem/lines.h"
 #include "attest/simulator/key_tile_instructions.h"
+#include "goes.h"
 #include "run_attest.h"
 
 namespace attest::tools {
@@ -156,6 +157,32 @@ TEST(Audit, ALineWithoutAnEndIsRefused) {
   EXPECT_EQ(object.exit_code, exit_environment);
   EXPECT_EQ(object.err,
             "attest: cuobjdump: '" + (std::filesystem::canonical(folder.path()) / "my.so").string() + "': " + more);
+}
+
+// A script whose own child outlives it, where it is only killed itself.
+TEST(Audit, NothingOfACuobjdumpOutlivesTheAudit) {
+  const struct {
+    std::string end;
+    int code;
+  } rows[] = {{"kill -INT $PPID; wait", exit_interrupted},
+              {"kill -TERM $PPID; wait", exit_interrupted},
+              {"kill -HUP $PPID; wait", exit_interrupted},
+              {"exec tr '\\0' x < /dev/zero", exit_environment}};
+  for (const auto& [end, code] : rows) {
+    const Folder folder;
+    folder.write("my.so",
+                 "\x7f"
+                 "ELF");
+    const Ran ran = run_with_cuobjdump("sleep 60 >&- 2>&- & echo $! > pid\n" + end + "\n",
+                                       {"audit", "--kernel", "my.so", "--json", "audit.json"}, folder);
+    EXPECT_EQ(ran.exit_code, code) << end;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "audit.json"));
+    std::string pid = folder.read("pid");
+    ASSERT_FALSE(pid.empty());
+    pid.pop_back();
+    EXPECT_TRUE(goes(pid)) << end;
+  }
 }
 
 // What the CUDA kernels issue for a key tile is what the recorded program says: the compiler can merge and move, but

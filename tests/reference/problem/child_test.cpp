@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <memory>
+
+#include "goes.h"
 
 namespace attest {
 namespace {
@@ -102,6 +105,23 @@ TEST(Child, WhatItStartedInSessionsOfTheirOwnEndsWithItAndNobodyElses) {
   EXPECT_EQ(::kill(stranger, SIGKILL), 0);
   EXPECT_EQ(::waitpid(stranger, nullptr, 0), stranger);
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+// As a signal handler has it: with its group, and nobody who has ended before, whose number may be another's.
+TEST(Child, AreAllKilledTogether) {
+  auto [ours, theirs] = make_socket_pair();
+  ChildOptions options;
+  options.descriptors = {{theirs.get(), 1}};
+  Child first("sh", shell("sleep 60 & echo $!; wait"), options), second("sleep", {"sleep", "60"}, {});
+  Child("true", {"true"}, {}).end(5);
+  char pid[16] = {};
+  ASSERT_GT(::recv(ours.get(), pid, sizeof pid - 1, 0), 0);
+  kill_children();
+  EXPECT_TRUE(goes(std::string(pid, std::strcspn(pid, "\n"))));
+  for (Child* const child : {&first, &second}) {
+    EXPECT_EQ(child->end(5).how(), "SIGKILL");
+    EXPECT_FALSE(child->end().killed) << "it had been before";
+  }
 }
 
 TEST(Child, WhatCannotBeExecutedIsSaid) {

@@ -83,6 +83,9 @@ class NotExecuted : public EnvironmentError {
 /// are all Childs, or were there before; others are taken for orphans. Throws EnvironmentError where it is refused.
 void become_subreaper();
 
+/// SIGKILL for each Child and its group; none is reaped. For a signal handler, before it ends the process.
+void kill_children() noexcept;
+
 /// A child process: killed with this object, and where the thread ends that made it.
 class Child {
  public:
@@ -101,6 +104,7 @@ class Child {
 
  private:
   void wait_for_end(double seconds) const;
+  pid_t to_kill() const { return own_group_ ? -pid_ : pid_; }
 
   pid_t pid_ = -1;
   bool own_group_;

@@ -1,6 +1,7 @@
 #include "attest/sass/loops.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 namespace attest {
@@ -38,6 +39,13 @@ bool begins(std::string_view opcode, std::string_view word) {
   return opcode.starts_with(word) && (opcode.size() == word.size() || opcode[word.size()] == '.');
 }
 
+std::optional<std::size_t> family_of(std::string_view opcode) {
+  for (std::size_t f = 0; f < num_sass_families; ++f)
+    for (const std::string_view word : families()[f].opcodes)
+      if (begins(opcode, word)) return f;
+  return std::nullopt;
+}
+
 /// Bytes a lane: the opcode says 8 or 16 bits, 64 or 128, and is silent for 32.
 int bytes_a_lane(std::string_view opcode) {
   int bytes = 4;
@@ -53,47 +61,63 @@ int bytes_a_lane(std::string_view opcode) {
   return bytes;
 }
 
+/// Where the instructions of each family and width stand in a function: any stretch of it is counted in logarithmic
+/// time, however many loops nest.
+class Positions {
+ public:
+  explicit Positions(std::span<const SassInstruction> code) {
+    for (std::size_t i = 0; i < code.size(); ++i)
+      if (const auto f = family_of(code[i].opcode))
+        of_[*f][families()[*f].has_width ? bytes_a_lane(code[i].opcode) : no_width].push_back(i);
+  }
+
+  /// From `first` to before `end`.
+  SassCounts count(std::size_t first, std::size_t end) const {
+    SassCounts counts;
+    counts.instructions = static_cast<std::int64_t>(end - first);
+    for (std::size_t f = 0; f < num_sass_families; ++f)
+      for (const auto& [bytes, at] : of_[f]) {
+        const auto n = std::ranges::lower_bound(at, end) - std::ranges::lower_bound(at, first);
+        counts.by_family[f] += n;
+        if (bytes != no_width && n > 0) counts.widths[f][bytes] = n;
+      }
+    return counts;
+  }
+
+ private:
+  static constexpr int no_width = 0;
+  std::array<std::map<int, std::vector<std::size_t>>, num_sass_families> of_;  // by bytes a lane
+};
+
+std::int64_t matrix_steps(const SassCounts& counts) {
+  return counts.of(SassFamily::multiply) + counts.of(SassFamily::multiply_warpgroup);
+}
+
 }  // namespace
 
 std::string_view opcode_of(SassFamily family) { return families()[static_cast<std::size_t>(family)].opcode; }
 std::string_view ptx_of(SassFamily family) { return families()[static_cast<std::size_t>(family)].ptx; }
 
-SassCounts count_sass(std::span<const SassInstruction> code) {
-  SassCounts counts;
-  counts.instructions = static_cast<std::int64_t>(code.size());
-  for (const SassInstruction& instruction : code)
-    for (std::size_t f = 0; f < num_sass_families; ++f) {
-      const Family& family = families()[f];
-      if (std::none_of(family.opcodes.begin(), family.opcodes.end(),
-                       [&](std::string_view word) { return begins(instruction.opcode, word); }))
-        continue;
-      ++counts.by_family[f];
-      if (family.has_width) ++counts.widths[f][bytes_a_lane(instruction.opcode)];
-    }
-  return counts;
-}
+SassCounts count_sass(std::span<const SassInstruction> code) { return Positions(code).count(0, code.size()); }
 
 std::vector<SassLoop> main_loops(const SassFunction& function) {
   std::unordered_map<std::int64_t, std::size_t> index;
   for (std::size_t i = 0; i < function.code.size(); ++i) index.emplace(function.code[i].address, i);
-  const auto matrix = [](const SassCounts& counts) {
-    return counts.of(SassFamily::multiply) + counts.of(SassFamily::multiply_warpgroup);
-  };
-  std::vector<SassLoop> loops;
+  const Positions positions(function.code);
+  std::vector<SassLoop> loops;  // of the fewest matrix steps so far
   for (std::size_t last = 0; last < function.code.size(); ++last) {
     const SassInstruction& branch = function.code[last];
     if (!branch.target || *branch.target >= branch.address) continue;
     const auto first = index.find(*branch.target);
-    if (first == index.end()) continue;
-    const std::span body(function.code.data() + first->second, last - first->second + 1);
-    SassLoop loop{*branch.target, branch.address, count_sass(body)};
-    if (matrix(loop.counts) > 0 && loop.counts.of(SassFamily::exponential) > 0) loops.push_back(std::move(loop));
+    if (first == index.end() || first->second > last) continue;  // no target, or one that a listing has out of order
+    SassLoop loop{*branch.target, branch.address, positions.count(first->second, last + 1)};
+    const std::int64_t steps = matrix_steps(loop.counts);
+    if (steps == 0 || loop.counts.of(SassFamily::exponential) == 0) continue;
+    if (!loops.empty() && steps > matrix_steps(loops.front().counts)) continue;
+    if (!loops.empty() && steps < matrix_steps(loops.front().counts)) loops.clear();
+    loops.push_back(std::move(loop));
   }
-  std::int64_t fewest = 0;
-  for (const SassLoop& loop : loops) fewest = fewest == 0 ? matrix(loop.counts) : std::min(fewest, matrix(loop.counts));
-  std::erase_if(loops, [&](const SassLoop& loop) { return matrix(loop.counts) > fewest; });
-  std::sort(loops.begin(), loops.end(),
-            [](const SassLoop& a, const SassLoop& b) { return a.first_address < b.first_address; });
+  std::ranges::stable_sort(loops, {}, &SassLoop::first_address);
   return loops;
 }
 

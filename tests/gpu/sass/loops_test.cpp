@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+
+#include "attest/problem/splitmix64.h"
+
 namespace attest {
 namespace {
 
@@ -66,6 +71,63 @@ TEST(MainLoops, AreThoseOverKeyTiles) {
   EXPECT_EQ(loops[1].first_address, 0x80);
   EXPECT_EQ(loops[1].counts.of(SassFamily::multiply), 2);
   EXPECT_EQ(loops[1].counts.of(SassFamily::exponential), 1);
+}
+
+// Branches anywhere back among instructions of all kinds, against a count of each loop by itself.
+TEST(MainLoops, NestedAnyhowAreAsCountedOneByOne) {
+  std::uint64_t state = 20261130;
+  const auto below = [&](std::uint64_t n) { return static_cast<std::size_t>(next_splitmix64(state) % n); };
+  const std::vector<const char*> opcodes = {"HMMA.16816.F32", "HGMMA", "MUFU.EX2", "LDG.E.64", "LDG.E", "STL", "FADD"};
+  std::size_t loops = 0;
+  for (int round = 0; round < 200; ++round) {
+    SassFunction f;
+    f.code = code_of(std::vector<const char*>(1 + below(60), "BRA"));
+    for (SassInstruction& one : f.code)
+      below(3) == 0 ? void(one.target = static_cast<std::int64_t>(16 * below(f.code.size())))
+                    : void(one.opcode = opcodes[below(opcodes.size())]);
+    std::vector<SassLoop> all;
+    std::int64_t fewest = INT64_MAX;
+    for (std::size_t last = 0; last < f.code.size(); ++last) {
+      const std::size_t first = f.code[last].target ? static_cast<std::size_t>(*f.code[last].target / 16) : last;
+      if (first >= last) continue;
+      const SassCounts counts = count_sass(std::span(f.code).subspan(first, last - first + 1));
+      const std::int64_t steps = counts.of(SassFamily::multiply) + counts.of(SassFamily::multiply_warpgroup);
+      if (steps == 0 || counts.of(SassFamily::exponential) == 0) continue;
+      fewest = std::min(fewest, steps);
+      all.push_back({f.code[first].address, f.code[last].address, counts});
+    }
+    std::erase_if(all, [&](const SassLoop& loop) {
+      return loop.counts.of(SassFamily::multiply) + loop.counts.of(SassFamily::multiply_warpgroup) > fewest;
+    });
+    std::ranges::stable_sort(all, {}, &SassLoop::first_address);
+    EXPECT_EQ(main_loops(f), all) << "round " << round;
+    loops += all.size();
+  }
+  EXPECT_GT(loops, 100u);
+}
+
+// Ten thousand branches back to the beginning of as many instructions: counted one by one they are 10^8.
+TEST(MainLoops, OfAsManyBranchesTakeNoSquareOfTheTime) {
+  SassFunction f;
+  f.code = code_of({"HMMA.16816.F32", "MUFU.EX2"});
+  for (int i = 0; i < 10000; ++i)
+    for (const char* const opcode : {"LDG.E.64", "BRA"})
+      f.code.push_back({static_cast<std::int64_t>(f.code.size()) * 16, opcode, std::nullopt});
+  for (SassInstruction& one : f.code)
+    if (one.opcode == "BRA") one.target = 0;
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<SassLoop> loops = main_loops(f);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  ASSERT_EQ(loops.size(), 10000u);
+  EXPECT_EQ(loops.back().counts.widths_of(SassFamily::load_global), (SassWidths{{8, 10000}}));
+}
+
+// As one that was put together by hand may have it.
+TEST(MainLoops, AreNoneBackToWhatStandsBehindTheBranch) {
+  SassFunction f;
+  f.code = code_of({"BRA", "HMMA", "MUFU.EX2", "EXIT"});
+  f.code[0].address = 0x40, f.code[0].target = 0x30;
+  EXPECT_TRUE(main_loops(f).empty());
 }
 
 TEST(MainLoops, AreNoneWithoutMatrixWorkOrWithAStrayTarget) {

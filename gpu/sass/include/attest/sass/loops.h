@@ -44,6 +44,7 @@ struct SassCounts {
   std::array<SassWidths, num_sass_families> widths{};  // of loads, stores and copies of memory
   std::int64_t of(SassFamily family) const { return by_family[static_cast<std::size_t>(family)]; }
   const SassWidths& widths_of(SassFamily family) const { return widths[static_cast<std::size_t>(family)]; }
+  bool operator==(const SassCounts&) const = default;
 };
 
 SassCounts count_sass(std::span<const SassInstruction> code);
@@ -52,6 +53,7 @@ SassCounts count_sass(std::span<const SassInstruction> code);
 struct SassLoop {
   std::int64_t first_address = 0, last_address = 0;
   SassCounts counts;
+  bool operator==(const SassLoop&) const = default;
 };
 
 /// The loops that hold the fewest matrix instructions beside exponentials: those over key tiles; a kernel has several

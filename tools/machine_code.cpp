@@ -54,23 +54,29 @@ std::string path_for_others(const std::string& file) {
   return path.empty() ? file : path.string();
 }
 
+[[noreturn]] void refuse_cuobjdump(const std::string& file, std::string_view why) {
+  throw EnvironmentError(fmt::format("cuobjdump: {}: {}", in_quotes(path_for_others(file)), why));
+}
+
 /// What cuobjdump prints of an object with these flags; nothing where that has no code.
-void read_cuobjdump(std::vector<std::string> flags, const std::string& file,
+void read_cuobjdump(std::vector<std::string> flags, const std::string& file, std::size_t most_bytes,
                     const std::function<void(std::string_view)>& take) {
   constexpr double silent_seconds = 300;  // it prints as it goes
-  const std::string target = path_for_others(file);
   flags.insert(flags.begin(), cuobjdump());
-  flags.push_back(target);
-  const auto refuse = [&](std::string_view why) {
-    throw EnvironmentError(fmt::format("cuobjdump: {}: {}", in_quotes(target), why));
+  flags.push_back(path_for_others(file));
+  std::size_t bytes = 0;
+  const auto count = [&](std::string_view line) {
+    bytes += line.size() + 1;
+    if (bytes > most_bytes) throw std::length_error(fmt::format("more than {} bytes printed", most_bytes));
+    take(line);
   };
   try {
-    const Ended ended = run_lines(flags, take, silent_seconds);
+    const Ended ended = run_lines(flags, count, silent_seconds);
     const std::string said = last_line(ended.err);
     if (!ended.good() && !said.ends_with("does not contain device code"))
-      refuse(fmt::format("{}{}{}", ended.how(), said.empty() ? "" : ": ", said));
+      refuse_cuobjdump(file, fmt::format("{}{}{}", ended.how(), said.empty() ? "" : ": ", said));
   } catch (const std::length_error& error) {
-    refuse(error.what());
+    refuse_cuobjdump(file, error.what());
   }
 }
 
@@ -88,8 +94,9 @@ void read_listing(const std::string& file, SassReader& reader) try {
 
 /// That an object has code for, each once, by lines as "ELF file    1: kernels.1.sm_90a.cubin".
 std::vector<std::string> archs_of(const std::string& file) {
+  constexpr std::size_t most_bytes = 64 << 20;  // a line for each of the object's parts
   std::set<std::string> archs;
-  read_cuobjdump({"--list-elf"}, file, [&](std::string_view line) {
+  read_cuobjdump({"--list-elf"}, file, most_bytes, [&](std::string_view line) {
     constexpr std::string_view suffix = ".cubin";
     const std::size_t at = line.rfind(".sm_");
     if (line.ends_with(suffix) && at != std::string_view::npos)
@@ -105,20 +112,27 @@ void refuse_other_arch(const std::string& arch, const std::vector<std::string>& 
                                  shortened(fmt::format("{}", fmt::join(there, ", ")), 200)));
 }
 
+std::string without_end(const std::string& function) {
+  return fmt::format("is cut off: the line of dots behind function {} is missing", in_quotes(function));
+}
+
 }  // namespace
 
 std::vector<SassFunction> read_machine_code(const std::string& file, const std::vector<std::string>& parts,
-                                            const std::string& arch) {
-  SassReader reader(parts, arch);
+                                            const std::string& arch, const MachineCodeLimits& limits) {
+  SassReader reader(parts, arch, limits.kept_bytes);
   if (is_elf(file)) {
     std::vector<std::string> flags = {"-sass"};
     if (!arch.empty()) {
       refuse_other_arch(arch, archs_of(file), path_for_others(file));
       flags.insert(flags.end(), {"-arch", arch});  // half the time where there are two
     }
-    read_cuobjdump(flags, file, [&](std::string_view line) { reader.line(line); });
+    read_cuobjdump(flags, file, limits.printed_bytes, [&](std::string_view line) { reader.line(line); });
+    if (!reader.cut_off().empty())
+      refuse_cuobjdump(file, fmt::format("what it printed {}", without_end(reader.cut_off())));
   } else {
     read_listing(file, reader);
+    if (!reader.cut_off().empty()) throw InvalidInput("kernel", in_quotes(file), without_end(reader.cut_off()));
     refuse_other_arch(arch, reader.archs(), file);
   }
   if (reader.names().empty()) throw InvalidInput("kernel", in_quotes(file), "holds no machine code of a GPU");

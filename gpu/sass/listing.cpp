@@ -1,11 +1,13 @@
 #include "attest/sass/listing.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 
 #include "attest/problem/text.h"
 
@@ -62,8 +64,8 @@ std::optional<SassInstruction> instruction(std::string_view line) {
 
 }  // namespace
 
-SassReader::SassReader(std::vector<std::string> parts, std::string arch)
-    : parts_(std::move(parts)), wanted_arch_(std::move(arch)) {}
+SassReader::SassReader(std::vector<std::string> parts, std::string arch, std::size_t most_bytes)
+    : parts_(std::move(parts)), wanted_arch_(std::move(arch)), most_bytes_(most_bytes) {}
 
 bool SassReader::wanted(const std::string& name) const {
   return (wanted_arch_.empty() || arch_ == wanted_arch_) &&
@@ -71,18 +73,50 @@ bool SassReader::wanted(const std::string& name) const {
                      [&](const std::string& part) { return name.find(part) != std::string::npos; });
 }
 
+void SassReader::take_memory(std::size_t bytes) {
+  bytes_ += bytes;
+  if (bytes_ > most_bytes_)
+    throw std::length_error(fmt::format(
+        "functions that take more than {} bytes of memory; ask for fewer, by name or architecture", most_bytes_));
+}
+
+void SassReader::begin(std::string name) {
+  constexpr std::size_t in_report = 1 << 13;  // a function's table and JSON
+  keeping_ = wanted(name);
+  if (seen_.insert(name).second) {
+    names_.push_back(name);
+    take_memory(2 * (sizeof(std::string) + name.size()));
+  }
+  if (!keeping_) return;
+  take_memory(sizeof(SassFunction) + name.size() + in_report);
+  functions_.push_back({std::move(name), arch_, {}});
+}
+
 void SassReader::line(std::string_view text) {
+  const auto leave = [&](std::string next) {
+    if (cut_off_.empty()) cut_off_ = std::move(open_);
+    open_ = std::move(next);
+  };
   if (const auto arch = word_after(text, "code for "); !arch.empty()) {
+    leave("");
     arch_ = escaped(arch);
     keeping_ = false;
-    if (seen_.insert("code for " + arch_).second) archs_.push_back(arch_);
+    if (!seen_.insert("code for " + arch_).second) return;
+    archs_.push_back(arch_);
+    take_memory(2 * (sizeof(std::string) + arch_.size()));
   } else if (const auto name = word_after(text, "Function : "); !name.empty()) {
     std::string plain = escaped(demangled(std::string(name)));
-    keeping_ = wanted(plain);
-    if (seen_.insert(plain).second) names_.push_back(plain);
-    if (keeping_) functions_.push_back({std::move(plain), arch_, {}});
+    leave(plain);
+    begin(std::move(plain));
+  } else if (const std::string_view word = trimmed(text); word.starts_with(".headerflags")) {
+    has_flags_ = true;
+  } else if (!word.empty() && word.find_first_not_of('.') == std::string_view::npos) {
+    open_.clear();
   } else if (keeping_) {
-    if (auto found = instruction(text)) functions_.back().code.push_back(std::move(*found));
+    auto found = instruction(text);
+    if (!found) return;
+    take_memory(sizeof *found + found->opcode.size());
+    functions_.back().code.push_back(*std::move(found));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <stdexcept>
 
 namespace attest {
 namespace {
@@ -20,18 +21,43 @@ arch = sm_80
         /*0010*/              @!P0 LDG.E.128 R4, [R2.64+0x10] ;                        /* 0x0000001a04000981 */
         /*0020*/               @P1 BRA 0x10 ;                                          /* 0x0000001a04000981 */
         /*0030*/                   EXIT ;                                              /* 0x000000000000794d */
+		..........
+
+
+
+Fatbin elf code:
+================
+arch = sm_90
 	code for sm_90
 		Function : plain
+	.headerflags	@"EF_CUDA_SM90 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM90)"
         /*0000*/              @UP0 UIADD3 UR4, UR4, 0x1, URZ ;                         /* 0x0 */
         /*0010*/                   BRA.U UP1, `(.L_x_2) ;                              /* 0x0 */
+		..........
+
+
 		Function : _ZN6attest4sm804copyIfEEvPT_
+	.headerflags	@"EF_CUDA_SM90 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM90)"
         /*0000*/                   EXIT ;                                              /* 0x0 */
+		..........
+
+
+
+Fatbin ptx code:
+================
+arch = sm_90
 )sass";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 SassReader reader_of(std::vector<std::string> parts = {}, const std::string& arch = "") {
   SassReader reader(std::move(parts), arch);
-  std::istringstream in(listing);
-  for (std::string line; std::getline(in, line);) reader.line(line);
+  for (const std::string& line : lines_of(listing)) reader.line(line);
   return reader;
 }
 
@@ -78,6 +104,65 @@ TEST(SassListing, NamesWhatItHasEvenIfNothingIsKept) {
   const SassReader reader = reader_of({"no such function"});
   EXPECT_EQ(reader.names(), (std::vector<std::string>{"void attest::sm80::copy<float>(float*)", "plain"}));
   EXPECT_EQ(reader.archs(), (std::vector<std::string>{"sm_80", "sm_90"}));
+}
+
+// Behind any of its lines: within a function from its name to its dots, once a line has said that cuobjdump printed it.
+TEST(SassListing, IsCutOffWithinAFunction) {
+  SassReader reader({"plain"}, "");
+  std::string within;
+  bool told = false;
+  for (const std::string& line : lines_of(listing)) {
+    reader.line(line);
+    if (line.find("Function : ") != std::string::npos)
+      within = line.ends_with("plain") ? "plain" : "void attest::sm80::copy<float>(float*)";
+    if (line.find("....") != std::string::npos) within = "";
+    told = told || line.find(".headerflags") != std::string::npos;
+    EXPECT_EQ(reader.cut_off(), told ? within : "") << line;
+  }
+  EXPECT_TRUE(told);
+}
+
+TEST(SassListing, IsCutOffWhereAnotherFunctionOrArchitectureFollows) {
+  for (const char* const next : {"\t\tFunction : g", "\tcode for sm_90"}) {
+    SassReader reader;
+    for (const char* const line : {"\t\tFunction : f", "\t.headerflags\t@\"EF_CUDA_SM90\"", next, "\t\t..........\r"})
+      reader.line(line);
+    EXPECT_EQ(reader.cut_off(), "f") << next;
+  }
+}
+
+// As people cut functions out of listings and write them.
+TEST(SassListing, WithoutFlagsMayEndAnywhere) {
+  SassReader reader;
+  for (const char* const line : {"\t\tFunction : f", "/*0000*/ EXIT ;", "\t\tFunction : g", "/*0000*/ EXIT ;"})
+    reader.line(line);
+  EXPECT_EQ(reader.cut_off(), "");
+}
+
+// Of instructions, functions and names, each without an end.
+TEST(SassListing, KeepsNoMoreThanItMay) {
+  constexpr std::size_t most = 1 << 20;
+  const auto lines_until_full = [&](const std::string& part, const auto& line) {
+    SassReader reader({part}, "", most);
+    reader.line("\t\tFunction : f");
+    for (int lines = 1; lines <= 100'000; ++lines) try {
+        reader.line(line(lines));
+      } catch (const std::length_error& error) {
+        EXPECT_STREQ(error.what(),
+                     "functions that take more than 1048576 bytes of memory; ask for fewer, by name or architecture");
+        return lines;
+      }
+    return 0;
+  };
+  const auto instruction = [](int i) { return "/*" + std::to_string(i) + "*/ FADD R1, R1, R1 ;"; };
+  const auto function = [](int i) { return "Function : f" + std::to_string(i); };
+  const int instructions = lines_until_full("f", instruction), functions = lines_until_full("f", function),
+            names = lines_until_full("g", function);
+  EXPECT_GT(instructions, 10'000);
+  EXPECT_GT(functions, 100);
+  EXPECT_GT(names, 10 * functions);
+  EXPECT_EQ(lines_until_full("g", instruction), 0) << "nobody asked for f";
+  EXPECT_EQ(lines_until_full("f", [](int) { return "Function : g"; }), 0) << "a name is kept once";
 }
 
 TEST(SassListing, TakesAnyTextForAListingWithoutFunctions) {

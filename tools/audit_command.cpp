@@ -13,6 +13,7 @@
 
 #include "attest/plan/catalog.h"
 #include "attest/problem/error.h"
+#include "attest/problem/text.h"
 #include "attest/sass/loops.h"
 #include "attest/simulator/key_tile_instructions.h"
 #include "case_flags.h"
@@ -125,7 +126,9 @@ std::string to_table(const Audited& a, const std::optional<KeyTileInstructions>&
   std::vector<std::size_t> shown;
   for (std::size_t f = 0; f < num_sass_families; ++f)
     if (a.whole.by_family[f] > 0 || (tile && predicted(*tile, family_at(f)).value_or(0) > 0)) shown.push_back(f);
-  std::string text = fmt::format("{} {}\n  {:<22} {:>7}", a.function.arch, a.function.name, "", "all");
+  constexpr std::size_t longest_arch = 20, longest_name = 160;  // template arguments may take thousands; JSON has all
+  std::string text = fmt::format("{} {}\n  {:<22} {:>7}", shortened(a.function.arch, longest_arch),
+                                 without_middle(a.function.name, longest_name), "", "all");
   for (const std::size_t f : shown) text += fmt::format(" {:>8}", opcode_of(family_at(f)));
   const auto row = [&](std::string_view name, const SassCounts& counts) {
     text += fmt::format("\n  {:<22} {:>7}", name, counts.instructions);

@@ -17,6 +17,11 @@ std::size_t printable_length(std::string_view text) {
   return control ? 0 : length;
 }
 
+/// Whether a character that begins before `at` reaches there.
+bool is_within_character(std::string_view text, std::size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+}
+
 }  // namespace
 
 std::size_t utf8_length(std::string_view text) {
@@ -60,8 +65,15 @@ std::string escaped(std::string_view text) {
 
 std::string shortened(std::string_view text, std::size_t most) {
   if (text.size() <= most) return std::string(text);
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;  // within a character
+  while (most > 0 && is_within_character(text, most)) --most;
   return std::string(text.substr(0, most)) + "...";
+}
+
+std::string without_middle(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t rest = text.size() - most / 2;
+  while (is_within_character(text, rest)) ++rest;
+  return shortened(text, most - most / 2) + std::string(text.substr(rest));
 }
 
 }  // namespace attest

@@ -42,6 +42,21 @@ TEST(Audit, ReadsAListing) {
   EXPECT_EQ(table.out.find("the plan"), std::string::npos) << "nobody said which";
 }
 
+// Whose two ends tell the instances of a template apart; JSON has them whole.
+TEST(Audit, LongNamesAreCutInTablesAlone) {
+  const Folder folder;
+  const std::string name = "begin" + std::string(1000, 'x') + "end";
+  folder.write("my.sass", "code for sm_" + std::string(100, '9') + "\nFunction : " + name + "\n/*0000*/ EXIT ;\n");
+  const Ran table = run_attest({"audit", "--kernel", "my.sass"}, folder);
+  EXPECT_EQ(table.exit_code, exit_pass) << table.err;
+  EXPECT_EQ(table.out.find("sm_" + std::string(17, '9') + "... begin" + std::string(75, 'x') + "..." +
+                           std::string(77, 'x') + "end\n"),
+            0u)
+      << table.out;
+  const Json json = Json::parse(run_attest({"audit", "--kernel", "my.sass", "--json", "-"}, folder).out);
+  EXPECT_EQ(json.at("functions").at(0).at("name"), name);
+}
+
 TEST(Audit, RefusesInOneLine) {
   const Folder folder;
   folder.write("text.txt", "no listing");

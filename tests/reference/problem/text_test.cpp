@@ -49,5 +49,13 @@ TEST(Text, IsShortenedBetweenCharacters) {
   EXPECT_EQ(shortened("\xf0\x9f\x98\x80", 3), "...");
 }
 
+TEST(Text, WithoutItsMiddleKeepsWholeCharacters) {
+  EXPECT_EQ(without_middle("abcde", 5), "abcde");
+  EXPECT_EQ(without_middle("abcdef", 5), "abc...ef");
+  EXPECT_EQ(without_middle("abcdef", 1), "a...");
+  EXPECT_EQ(without_middle("ab\xc3\xa9-\xc3\xa9z", 4), "ab...z") << "of both sides no half of one";
+  EXPECT_EQ(without_middle("ab\xc3\xa9-\xc3\xa9z", 6), "ab...\xc3\xa9z");
+}
+
 }  // namespace
 }  // namespace attest

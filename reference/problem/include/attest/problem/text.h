@@ -19,4 +19,7 @@ std::string escaped(std::string_view text);
 /// What is longer than `most` bytes up to there, without the half of a character, and "..." behind it.
 std::string shortened(std::string_view text, std::size_t most);
 
+/// Likewise, but with "..." in place of its middle: for names that differ at their ends too.
+std::string without_middle(std::string_view text, std::size_t most);
+
 }  // namespace attest

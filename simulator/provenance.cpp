@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <variant>
 
@@ -46,8 +47,8 @@ std::string take(std::string& value, std::string_view text) {
 }
 std::string take(std::int64_t& value, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= 1) return "";
-  return "is no whole number above 0";
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1) return "is no whole number above 0";
+  return written(value) == text ? "" : fmt::format("is no whole number as such are written; {} is", value);
 }
 template <class T>
 std::string take_word(std::optional<T>& value, std::string_view text, const std::array<std::string_view, 2>& words) {
@@ -58,6 +59,26 @@ std::string take_word(std::optional<T>& value, std::string_view text, const std:
 }
 std::string take(std::optional<Profiler>& value, std::string_view text) { return take_word(value, text, profilers); }
 std::string take(std::optional<bool>& value, std::string_view text) { return take_word(value, text, cold_or_warm); }
+
+std::string_view without_spaces_around(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+std::string all_keys() {
+  std::string keys;
+  for (const Field& field : fields) keys += fmt::format("{}{}", keys.empty() ? "" : ", ", field.key);
+  return keys;
+}
+
+// A key as somebody may write it from memory: "Num SMs" and "num-sm" are "num_sms".
+std::string letters_of(std::string_view key) {
+  std::string letters;
+  for (const char c : key)
+    if (c != ' ' && c != '_' && c != '-') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (letters.ends_with('s')) letters.pop_back();
+  return letters;
+}
 
 }  // namespace
 
@@ -97,11 +118,15 @@ std::string to_comments(const Provenance& how) {
 
 bool ProvenanceReader::read(std::string_view comment, std::size_t line) {
   const std::size_t colon = comment.find(':');
-  const auto* const field = std::ranges::find(fields, comment.substr(0, colon), [](const Field& of) { return of.key; });
-  if (colon == std::string_view::npos || field == std::end(fields)) return false;
-  std::string_view value = comment.substr(colon + 1);
-  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-  value.remove_suffix(value.size() - (value.find_last_not_of(' ') + 1));
+  if (colon == std::string_view::npos) return false;
+  const std::string_view key = without_spaces_around(comment.substr(0, colon)),
+                         value = without_spaces_around(comment.substr(colon + 1));
+  const auto* const field =
+      std::ranges::find(fields, letters_of(key), [](const Field& of) { return letters_of(of.key); });
+  if (field == std::end(fields)) return false;
+  if (key != field->key)
+    throw InvalidInput(file_, fmt::format("line {}: '{}'", line, shortened(key, 60)),
+                       fmt::format("is none of the keys {}; {} is meant", all_keys(), field->key));
   const auto refuse = [&](const std::string& why) {
     throw InvalidInput(file_, fmt::format("line {}: {}: '{}'", line, field->key, shortened(value, 60)), why);
   };

@@ -58,12 +58,14 @@ TEST(Provenance, ComesBackAsItWas) {
 }
 
 TEST(Provenance, IsTakenFromAmongOtherComments) {
-  const MeasuredFile file = file_of({"gpu:NVIDIA H200 ", "GPU: mine", "through cupti, warm caches", "via", "num_sm: 3"},
-                                    {"via:  ncu", "caches: cold", "how: so", "via: ncu"});
+  const MeasuredFile file =
+      file_of({"gpu:NVIDIA H200 ", "my GPU: mine", "through cupti, warm caches", "via", "  update: 3"},
+              {" via :  ncu", "caches: cold", "how: so", "via: ncu"});
   Provenance how;
   how.gpu = "NVIDIA H200", how.via = Profiler::ncu, how.warm = false;
   EXPECT_EQ(file.how, how);
-  EXPECT_THAT(file.comments, ElementsAre("GPU: mine", "through cupti, warm caches", "via", "num_sm: 3", "how: so"));
+  EXPECT_THAT(file.comments,
+              ElementsAre("my GPU: mine", "through cupti, warm caches", "via", "  update: 3", "how: so"));
 }
 
 TEST(Provenance, WhatCannotBeIsRefusedByTheField) {
@@ -73,9 +75,26 @@ TEST(Provenance, WhatCannotBeIsRefusedByTheField) {
     for (const std::string value : {"", "0", "-1", "9.0", "132 SMs", "x", "9223372036854775808"})
       EXPECT_EQ(message_of({fmt::format("{}: {}", field, value)}),
                 fmt::format("panel.csv: line 1: {}: '{}' is no whole number above 0", field, value));
+  for (const std::string field : {"num_sms", "compute_capability"})
+    EXPECT_EQ(message_of({field + ": 0132"}),
+              "panel.csv: line 1: " + field + ": '0132' is no whole number as such are written; 132 is");
   EXPECT_EQ(message_of({"num_sms: 1", "compute_capability: 9223372036854775807"}), "");
   for (const std::string field : {"gpu", "driver", "cuda", "date", "command"})
     EXPECT_EQ(message_of({field + ": "}), "panel.csv: line 1: " + field + ": '' is empty");
+}
+
+TEST(Provenance, AKeyThatIsNearlyOneIsRefused) {
+  const std::pair<std::string, std::string> rows[] = {
+      {"Via", "via"},          {"VIA ", "via"},
+      {"gpus", "gpu"},         {"GPU", "gpu"},
+      {"num sms", "num_sms"},  {"Num-SMs", "num_sms"},
+      {"num_sm", "num_sms"},   {"cache", "caches"},
+      {"commands", "command"}, {"compute capability", "compute_capability"}};
+  for (const auto& [key, meant] : rows)
+    EXPECT_EQ(message_of({"how", key + ": 1"}),
+              fmt::format("panel.csv: line 2: '{}' is none of the keys gpu, num_sms, compute_capability, driver, cuda, "
+                          "date, via, caches, command; {} is meant",
+                          key.substr(0, key.find_last_not_of(' ') + 1), meant));
 }
 
 TEST(Provenance, AFieldThatContradictsItselfIsRefused) {

@@ -39,8 +39,9 @@ std::string to_comments(const Provenance& how);
 class ProvenanceReader {
  public:
   explicit ProvenanceReader(std::string_view file) : file_(file) {}
-  /// Whether a comment, without its "# ", begins with one of the keys. Throws InvalidInput naming the file, the line
-  /// and the key for what cannot be its value, and for another value than a line before has.
+  /// Whether a comment, without its "#", is one of the keys, a colon and its value, with spaces around either. Throws
+  /// InvalidInput naming the file, the line and the key for what cannot be its value, for another value than a line
+  /// before has, and for a key with capitals, with spaces or hyphens in it, or with an s more or less at its end.
   bool read(std::string_view comment, std::size_t line);
   const Provenance& result() const { return how_; }
 

@@ -112,13 +112,18 @@ Json errors_json(const std::vector<Comparison>& comparisons) {
   return errors;
 }
 
-/// How calls were counted and by what they were predicted: what a result begins with.
-Json provenance_json(const Provenance& how, const DeviceSpec& device) {
+Json provenance_json(const Provenance& how) {
   return {{"measured", to_text(how)},
           {"gpu", how.gpu.empty() ? Json() : Json(how.gpu)},
           {"via", how.via ? Json(to_string(*how.via)) : Json()},
-          {"warm", how.warm ? Json(*how.warm) : Json()},
-          {"device", device.name}};
+          {"warm", how.warm ? Json(*how.warm) : Json()}};
+}
+
+/// How calls were counted and by what they were predicted: what a result begins with.
+Json provenance_json(const Provenance& how, const DeviceSpec& device) {
+  Json json = provenance_json(how);
+  json["device"] = device.name;
+  return json;
 }
 
 std::string heading(const Provenance& how, const DeviceSpec& device) {
@@ -147,6 +152,23 @@ void refuse_other_calls(const Flags& flags, const std::vector<MeasuredCall>& cal
   if (other && !have_a_call_in_common(calls, other->calls))
     throw InvalidInput("against", in_quotes(*flags.text("--against")),
                        "has no counter of these calls that make one launch");
+}
+
+/// How each of two measurements was counted, a line each, and how far they are apart.
+std::string against_text(const Flags& flags, const MeasuredFile& measured, const MeasuredFile& other) {
+  const auto line = [](const std::string& name, const Provenance& how) {
+    const std::string said = to_text(how);
+    return fmt::format("{}: {}\n", name, said.empty() ? "nobody says how it was counted" : said);
+  };
+  const auto from = flags.text("--from");
+  return line(from ? in_quotes(*from) : "this measurement", measured.how) +
+         line(in_quotes(*flags.text("--against")), other.how) + agreement_table(measured.calls, other.calls);
+}
+
+Json against_json(const MeasuredFile& measured, const MeasuredFile& other) {
+  Json json = provenance_json(other.how);
+  json.update(agreement_json(measured.calls, other.calls));
+  return json;
 }
 
 ExitCode run_panel(const Flags& flags, const Results& results) {
@@ -198,14 +220,14 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     }
   const std::string first_line = heading(measured.how, *device);
   std::string text = fmt::format("{}\n\n{}", first_line, to_table(comparisons));
-  if (other) text += "\n" + agreement_table(measured.calls, other->calls);
+  if (other) text += "\n" + against_text(flags, measured, *other);
   std::vector<OutputFile::Staged> files;
   if (csv) files.push_back(csv->stage(to_csv(measured)));
   if (html) files.push_back(html->stage(html_measure(comparisons, first_line)));
   Json result = provenance_json(measured.how, *device);
   result["errors"] = errors_json(comparisons);
   result["calls"] = comparisons_json(comparisons);
-  if (other) result["against"] = agreement_json(measured.calls, other->calls);
+  if (other) result["against"] = against_json(measured, *other);
   results.finish("measure", result, text, std::move(files));
   return exit_pass;
 }

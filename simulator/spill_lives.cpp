@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <compare>
 #include <cstddef>
-#include <functional>
-#include <queue>
 #include <utility>
 
+#include "event_queue.h"
 #include "l1_cache.h"
 #include "noise.h"
 #include "warp_paces.h"
@@ -18,9 +16,9 @@ namespace {
 using Access = SpillAccess::Kind;
 using Step = SpillStep::Kind;
 
-// Key tiles that each of an SM's slots goes through on average at least: twice as many move the part of the forced
-// spill's loads that misses by .002 and .005 of two calls of many waves, for a fifth more of a prediction's time.
-constexpr std::size_t sampled_tiles = 32;
+// Key tiles that each of an SM's slots goes through on average at least: twice as many move SM reads of the forced
+// spill's calls by .002 to .005, for a fifth more of a prediction's time.
+constexpr std::size_t sampled_tiles = 64;
 
 /// From a load that misses to its word beside what an SM's warps store and load meanwhile: by CTAs of four warps
 /// (word_latency in docs/results/h200-sm.md, less what its clock takes).
@@ -108,8 +106,10 @@ class Sm {
         noise_(noise),
         last_(last),
         totals_(totals),
-        takes_(miss_cycles(sm.slots.size())) {
-    for (std::size_t slot = 0; slot < sm.slots.size(); ++slot) slots_.emplace_back(static_cast<std::size_t>(warps));
+        takes_(miss_cycles(sm.slots.size())),
+        warps_(static_cast<std::size_t>(warps)),
+        events_(sm.slots.size() * warps_) {
+    for (std::size_t slot = 0; slot < sm.slots.size(); ++slot) slots_.emplace_back(warps_);
     for (std::size_t slot = 0; slot < sm.slots.size(); ++slot) begin(slot, static_cast<double>(slot) * times.between);
     while (!done_) next();
   }
@@ -184,7 +184,7 @@ class Sm {
       };
       if ((whole && !slot.runs_whole) || (masked && !slot.runs_masked)) store_all(traces_.run);
       if (whole && !slot.runs_whole) store_all(traces_.enter);
-      events_.push({time_of(slot, warp), number, i});
+      events_.set(frame_of(number, i), time_of(slot, warp));
     }
     slot.runs_whole = whole, slot.runs_masked = masked;
   }
@@ -199,16 +199,20 @@ class Sm {
     });
     return slot.begun + warp.pace * at + warp.late;
   }
-  int line(std::size_t slot, std::size_t warp, int word) const {
-    return frames_.line(static_cast<int>(slot * slots_[slot].warps.size() + warp), word);
-  }
+  int line(std::size_t slot, std::size_t warp, int word) const { return frames_.line(frame_of(slot, warp), word); }
+  int frame_of(std::size_t slot, std::size_t warp) const { return static_cast<int>(slot * warps_ + warp); }
   void next() {
-    const auto [now, number, of_slot] = events_.top();
-    events_.pop();
+    const int frame = events_.next();
+    const double now = events_.time(frame);
+    const std::size_t number = static_cast<std::size_t>(frame) / warps_,
+                      of_slot = static_cast<std::size_t>(frame) % warps_;
     cache_.advance(now);
     Slot& slot = slots_[number];
     Warp& warp = slot.warps[of_slot];
-    if (warp.at + 1 == warp.items->size()) return end(number, warp, now);
+    if (warp.at + 1 == warp.items->size()) {
+      events_.remove(frame);
+      return end(number, warp, now);
+    }
     const Item& item = (*warp.items)[warp.at++];
     if (item.kind == Access::store) {
       cache_.store(line(number, of_slot, item.word));
@@ -220,7 +224,7 @@ class Sm {
       else
         warp.missed[static_cast<std::size_t>(item.index)] = !held;
     }
-    events_.push({time_of(slot, warp), number, of_slot});
+    events_.set(frame, time_of(slot, warp));
   }
   void end(std::size_t number, const Warp& warp, double now) {
     Slot& slot = slots_[number];
@@ -242,11 +246,6 @@ class Sm {
     if (!done_) begin(number, now);
   }
 
-  struct Event {
-    double at;
-    std::size_t slot, warp;
-    auto operator<=>(const Event&) const = default;
-  };
   const SpillTraces& traces_;
   const std::vector<std::vector<SpillLife>>& slots_of_;
   const SpillTimes& times_;
@@ -258,8 +257,9 @@ class Sm {
   LastWarps& last_;
   Totals& totals_;
   double takes_;
+  std::size_t warps_;
   std::vector<Slot> slots_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  EventQueue events_;  // of each warp, by frame
   std::size_t tiles_ = 0;
   bool done_ = false;
 };

@@ -20,15 +20,15 @@ constexpr const char *narrow = "as on an H200: which CTAs share a head is chance
 constexpr Beyond beyond[] = {
     {"headdim", "sm_read_bytes", 0.32, 3.3, narrow},
     {"layout", "sm_read_bytes", 1.96, 3.95, narrow},
-    {"forced spill", "sm_read_bytes", 0.73, 1.63, "as on an H200"},
+    {"forced spill", "sm_read_bytes", 0.5, 1.3, "as on an H200"},
     {"synchronous", "sm_read_bytes", 0.68, 1.33, "as on an H200"},
     {"headdim", "sm_write_bytes", 0.21, 2.1, "as on an H200: headdim 72"},
     {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
     {"paged", "l2_read_bytes", 7.2, 21.3, drift},
     {"synchronous", "l2_read_bytes", 7.7, 22.9, drift},
-    {"forced spill", "dram_read_bytes", 4.3, 9.9, "all too many, which is not known why; as on an H200"},
+    {"forced spill", "dram_read_bytes", 3.4, 6.2, "all too many, which is not known why; as on an H200"},
     {"synchronous", "dram_read_bytes", 2.3, 4.6, lost},
-    {"forced spill", "cycles", 5.1, 15.2, "L2, which it keeps busy, and more crosses"},
+    {"forced spill", "cycles", 5.3, 16.1, "L2, which it keeps busy, and more crosses"},
     {"unfused", "cycles", 6.4, 12, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
     {"paged", "occupancy_percent", 7, 18, "as on an H200"},
     {"paged", "dram_write_bytes", 10, 18.4, "pages of 256 keys: too much, not looked into"},
@@ -38,9 +38,9 @@ TEST(Panel, AnH100) { expect_goals(counted_panel(ATTEST_H100 "/panel_placed.csv"
 
 // Another one, which the models had not seen, with tensors where nobody noted.
 TEST(Panel, TensorsThatLieAnywhereOnAnH100) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.4, 8},       {"l2_read_bytes", 3.1, 33.4},
-                                      {"l2_crossing_bytes", 2, 16.2},  {"cycles", 2.7, 15.1},
-                                      {"dram_write_bytes", 2.2, 19.4}, {"dram_read_bytes", 1.1, 10.7}};
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.2, 4.8},      {"l2_read_bytes", 2.7, 21.4},
+                                      {"l2_crossing_bytes", 1.7, 13.2}, {"cycles", 2.7, 14.8},
+                                      {"dram_write_bytes", 2.1, 19.4},  {"dram_read_bytes", 1.0, 6.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h100_panel.csv", load_device("h100")), reached);
 }
 
@@ -68,7 +68,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"", "l2_read_bytes", 2.8, 27},
                                {"", "l2_crossing_bytes", 3.0, 13.9},
                                {"", "dram_write_bytes", 3.8, 25.6},
-                               {"", "cycles", 3.1, 13}}) {
+                               {"", "cycles", 3.1, 13.3}}) {
     const FigureErrors e = errors_of(panel, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
     EXPECT_LE(100 * e.mean, r.mean) << r.mechanism << r.figure;
@@ -103,12 +103,10 @@ void expect_reached(const std::string& file, int calls, std::initializer_list<Re
 TEST(Panel, SpillOfAnH100sFewWaves) {
   expect_reached(
       "spill_tails.csv", 19,
-      {{"sm_read_bytes", 1.5, 4}, {"l2_read_bytes", 2.9, 9.6}, {"dram_read_bytes", 2.1, 9.1}, {"cycles", 5, 14.2}});
-  expect_reached("spill_tails_blind.csv", 21,
-                 {{"sm_read_bytes", 0.9, 2.6},
-                  {"l2_read_bytes", 2.0, 14.4},
-                  {"dram_read_bytes", 2.5, 17.5},
-                  {"cycles", 3.9, 7.9}});
+      {{"sm_read_bytes", 1.2, 3.7}, {"l2_read_bytes", 2.9, 8.8}, {"dram_read_bytes", 2.2, 7.9}, {"cycles", 5, 14}});
+  expect_reached(
+      "spill_tails_blind.csv", 21,
+      {{"sm_read_bytes", 0.7, 2.2}, {"l2_read_bytes", 2.0, 14.4}, {"dram_read_bytes", 2.7, 18}, {"cycles", 3.9, 8}});
 }
 
 // Calls of 32 CTAs and some of one to 528, of 1 to 320 key tiles, which begin with an L2 that holds nothing, as it does

@@ -124,8 +124,8 @@ struct CountingSink {
     zeros.active &= ~a.active;
     return zeros;
   }
-  /// Beside that of all lanes: of what is read where some lanes write zeros, which a copy then counts once more, or
-  /// parted from stores of zeros, what rounding each up makes more.
+  /// What a copy's ideal is beside that of all its lanes: what is read, where some write zeros; where those are stores
+  /// of their own, what two roundings in place of one make more.
   int ideal_beside_zeros(const GlobalAccess& a) const {
     SharedAccess reads = copy;
     reads.active &= a.active;

@@ -84,7 +84,7 @@ constexpr Beyond beyond[] = {
     {"h200_fa2_placed.csv", "fa2", "DRAM read", 1.6, 10.6, "6 and 7 heads at 128 and 8 at 256, causal, not known why"},
     {after, "fa2", "SM write", 1.02, 18.9, of_72},
     {after, "fa2", "DRAM read", 1.6, 5.4,
-     "24,576 keys at 256, causal; several batches, rows before heads: not known why"},
+     "24,576 keys at 256, 12,288 at 104, causal; several batches, rows before heads: not known why"},
     {fa2_blind, "fa2", "wavefronts", 0.2, 2.3, "367 keys: copies of rows past the last that P0 stops"},
     {fa2_blind, "fa2", "ideal wavefronts", 0.1, 1.4, "528 keys: likewise"},
     {fa2_blind, "fa2", "SM write", 1.1, 15.9, of_72},

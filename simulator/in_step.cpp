@@ -13,15 +13,26 @@ bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages)
   return keys.cycles > 0 && keys.loads == 0;
 }
 
-InStepTimes in_step_times(bool pages) {
-  // Of docs/results/h200-sm/in_step_ctas.csv: lag is the mean, with pages that of 32 key tiles (it is .1 to .2 after
-  // 64); of_sm less what key tiles' own variation adds, mates less those that are as near by chance. apart and of_tile
-  // are by notes of each key tile (h200-sm.md).
-  return pages ? InStepTimes{.lag = 0.004, .apart = 0.006, .of_tile = 0, .of_sm = 0.0003, .mates = 1}
-               : InStepTimes{.lag = 0.053, .apart = 0.009, .of_tile = 0.019, .of_sm = 0.0103, .mates = 0.4};
+InStepTimes in_step_times(bool pages, bool at_launch) {
+  // of docs/results/h200-sm: of_sm and mates of in_step_ctas.csv, less what key tiles' own variation adds and what is
+  // as near by chance; the others, and those of pages, of in_step_lags.csv; of_tile by notes of each key tile
+  // (h200-sm.md)
+  if (pages && at_launch)  // after 32 key tiles, of twelve launches; they spread the more the longer they go
+    return {.lag = 0.004, .apart_at_first = 0.006, .apart = 0.006, .of_sm = 0.0011, .mates = 0.95};
+  if (pages) return {.lag = 0.09, .apart_at_first = 0.03, .apart = 0.03, .of_sm = 0.0072, .mates = 0.8};
+  return {.lag = 0.05,
+          .apart_at_first = 0.008,
+          .apart = 0.024,
+          .spreads_in = 38,
+          .of_tile = 0.019,
+          .of_sm = 0.0103,
+          .mates = 0.4};
 }
 
-double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise) {
+double InStepTimes::behind(double part) const { return std::abs(lag + std::sqrt(2.0) * apart * deviate(part)); }
+
+double varied_in_step(Slot& slot, const InStepTimes& times, double lag, int number, double each, int tiles, int sharing,
+                      Noise& noise) {
   constexpr std::uint64_t of_tpcs = std::uint64_t{1} << 63;
   const auto tpc = static_cast<std::uint64_t>(slot.sm / 2) << 32 | of_tpcs;
   const bool with_mate = in_unit(mix(tpc)) < times.mates;
@@ -29,8 +40,11 @@ double varied_in_step(Slot& slot, const InStepTimes& times, double each, int til
   const auto of_sm = [&](std::int64_t draw) {
     return deviate(in_unit(mix(place | static_cast<std::uint64_t>(draw + 1))));
   };
-  const double before = slot.ahead;
-  slot.ahead = times.apart * each * noise();
+  const double before = slot.ahead, mean = (times.lag - lag) * number * each;
+  const bool first = slot.position - tiles == slot.walk.first;
+  const double kept = times.spreads_in == 0 ? 0 : std::exp(-tiles / times.spreads_in);
+  const double from = first ? times.apart_at_first * each * noise() : before - mean;
+  slot.ahead = mean + kept * from + std::sqrt(1 - kept * kept) * times.apart * each * noise();
   const double lasting = sharing > 1 ? times.of_sm * of_sm(0) * tiles : 0,
                passing = times.of_tile * of_sm(++slot.draws) * std::sqrt(tiles);
   return each * (lasting + passing) + slot.ahead - before;

@@ -13,17 +13,23 @@ namespace attest {
 /// apart (simulator/measured/cta_leads.csv); warps that execute a function's jumps together share what is fetched.
 bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages);
 
-/// How such CTAs go, in parts of a key tile's time: two of an SM are `lag` apart, and each is off by `apart` from key
-/// tile to key tile beside the `of_tile` that both are; SMs with two are off by `of_sm` for as long as a kernel runs.
-/// The SMs of `mates` of the TPCs go together. With pages GPCs have one clock, for such kernels leave most of an SM
-/// idle; the others, which are alike, are taken to.
+/// How such CTAs go, in parts of a key tile's time. Two of an SM are `lag` apart, whatever those before them were; each
+/// is off by `apart_at_first` in its first key tile and by `apart` later, of which after `spreads_in` key tiles 1/e is
+/// what it was (0: nothing), beside the `of_tile` that both are off by in each; SMs with two are off by `of_sm` for as
+/// long as a kernel runs. The SMs of `mates` of the TPCs go together. With pages GPCs have one clock, for such kernels
+/// leave most of an SM idle; the others, which are alike, are taken to.
 struct InStepTimes {
-  double lag = 0, apart = 0, of_tile = 0, of_sm = 0, mates = 0;
+  double lag = 0, apart_at_first = 0, apart = 0, spreads_in = 0, of_tile = 0, of_sm = 0, mates = 0;
+  /// How far one is behind the other once they are apart, of all distances that there are by the `part` that is less.
+  double behind(double part) const;
 };
-InStepTimes in_step_times(bool pages);
+/// Of CTAs that begin with a launch, or in the place of others: with pages the former all go together.
+InStepTimes in_step_times(bool pages, bool at_launch);
 
 /// What `tiles` key tiles of a CTA that shares its SM with `sharing` - 1 others, of so many cycles each, take more or
-/// less than on average: one is ahead of the other by no more than a key tile varies, however far they walk.
-double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise);
+/// less than on average: one is ahead of the other by no more than a key tile varies, however far they walk. The CTA is
+/// the SM's first or second (0 or 1), which at a launch begin `lag` apart.
+double varied_in_step(Slot& slot, const InStepTimes& times, double lag, int number, double each, int tiles, int sharing,
+                      Noise& noise);
 
 }  // namespace attest

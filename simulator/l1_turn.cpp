@@ -187,14 +187,14 @@ class Sm {
 }  // namespace
 
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
-               int lines, const FramePlaces& places, int ctas, std::optional<double> lag) {
+               int lines, const FramePlaces& places, int ctas, const std::optional<InStepTimes>& in_step) {
   constexpr int distances = SampledSms::n;
   const Turn turn = turn_of(plan, device, trace);
   if (turn.cycles == 0) return {};  // nothing of it passes through L1
   L1Turn mean;
   mean.spilled.of_access.resize(trace.accesses.size());
   for (int d = 0; d < distances; ++d) {
-    const double behind = lag.value_or((2 * d + 1) / (2.0 * distances));
+    const double part = (d + 0.5) / distances, behind = in_step ? in_step->behind(part) : part;
     struct Placed {
       double at;
       int turns_behind;

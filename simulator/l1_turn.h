@@ -10,6 +10,7 @@
 
 #include "attest/plan/kernel_plan.h"
 #include "attest/simulator/device.h"
+#include "in_step.h"
 #include "spill_trace.h"
 
 namespace attest {
@@ -27,10 +28,10 @@ struct KeysAt {
 };
 
 /// Of a turn whose calls and spilled words the trace has, the first call K's and the next V's; without any, two calls.
-/// `ctas` share an SM and its L1 of `lines`, one the part `lag` of a key tile behind the other or, without, at any
-/// distance from each other. `keys`: of the CTAs of one SM, of the next one, and so on; CTAs that find what the other
+/// `ctas` share an SM and its L1 of `lines`, one as far behind the other as in_step says or, without, at any distance
+/// from each other. `keys`: of the CTAs of one SM, of the next one, and so on; CTAs that find what the other
 /// has copied walk the same.
 L1Turn l1_turn(const KernelPlan& plan, const DeviceSpec& device, const SpillTrace& trace, std::span<const KeysAt> keys,
-               int lines, const FramePlaces& places, int ctas, std::optional<double> lag);
+               int lines, const FramePlaces& places, int ctas, const std::optional<InStepTimes>& in_step);
 
 }  // namespace attest

@@ -187,15 +187,15 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
   const bool traced = !calls && !(traces.whole.accesses.empty() && traces.masked.accesses.empty());
   if (calls || synchronous || traced) sms.emplace(r, ctas);
   const bool pages = r.c.layout.page_size > 0;
-  std::optional<double> lag;
-  if (keeps_in_step(r.plan, r.device, pages)) lag = in_step_times(pages).lag;
+  std::optional<InStepTimes> in_step;
+  if (keeps_in_step(r.plan, r.device, pages)) in_step = in_step_times(pages, false);
   SpillLives lives;
   // a few say how long a key tile takes, as long as that is not known
   const int followed = times.key_tile > 0 ? sms_sampled : sms_sampled / 4;
   if (traced) lives = spill_lives(traces, sms->lives(followed), r.plan.num_warps, lines, places, times);
   const auto missing = [&](int words, const SpillTrace& trace, const SpillMisses& of_lives) {
     L1Turn turn;
-    if (calls) turn = l1_turn(r.plan, r.device, trace, sms->keys(together), lines, places, ctas, lag);
+    if (calls) turn = l1_turn(r.plan, r.device, trace, sms->keys(together), lines, places, ctas, in_step);
     if (trace.accesses.empty())
       turn.spilled.part = missing_part(words, r.plan.num_warps, ctas, lines);
     else if (!calls)

@@ -1,6 +1,7 @@
 #include "attest/simulator/tile_walk.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -37,7 +38,7 @@ class Walk {
         spills_(static_cast<std::size_t>(schedule_.slots())),
         spill_times_(static_cast<std::size_t>(traffic_.warps_of_slot())),
         residents_(options, device.num_sms, schedule_.slots_a_round(), plan.cluster),
-        in_step_(in_step_times(c.layout.page_size > 0)) {}
+        in_step_{in_step_times(c.layout.page_size > 0, true), in_step_times(c.layout.page_size > 0, false)} {}
 
   TileWalk run() {
     traffic_.leave_dirty_lines(options_.dirty_bytes_at_start);
@@ -83,7 +84,7 @@ class Walk {
   SpillsToCome spills_;
   SpillTimes spill_times_;
   Residents residents_;
-  const InStepTimes in_step_;
+  const std::array<InStepTimes, 2> in_step_;  // of CTAs that begin with the launch, and of others
   double dram_busy_until_ = 0;
   std::vector<double> sm_ends_;                  // when each SM's last CTA so far ends
   double busy_ = 0, end_ = 0;                    // slot-cycles in use; when the last CTA ends
@@ -197,7 +198,7 @@ void Walk::simulate() {
   double lag = 0;  // of an SM's CTAs, one behind the other
   if (options_.in_step && resolution_.tasks > 0) {
     const auto on_sm = static_cast<std::size_t>((resolution_.tasks - 1) / schedule_.slots_a_round());
-    lag = in_step_.lag * options_.cycles_per_key_tile.at(std::min(on_sm, options_.cycles_per_key_tile.size() - 1));
+    lag = in_step_[0].lag * options_.cycles_per_key_tile.at(std::min(on_sm, options_.cycles_per_key_tile.size() - 1));
   }
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
@@ -259,8 +260,11 @@ void Walk::simulate() {
       const double waits =
           options_.waits_per_key_tile.empty() ? 0 : options_.waits_per_key_tile[static_cast<std::size_t>(sharing) - 1];
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
-      varies = options_.in_step ? options_.noise * varied_in_step(slot, in_step_, each, tiles, sharing, noise_)
-                                : of_tiles * (each - waits) * noise_();
+      varies =
+          options_.in_step
+              ? options_.noise * varied_in_step(slot, in_step_[slot.begun < schedule_.slots() ? 0 : 1], in_step_[0].lag,
+                                                index / schedule_.slots_a_round(), each, tiles, sharing, noise_)
+              : of_tiles * (each - waits) * noise_();
       cycles = each * tiles;
       if (sharing == 1 && options_.longer_from_dram > 0) {
         loaded = &slot.lines->tile(tile).loaded;

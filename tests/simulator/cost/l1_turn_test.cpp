@@ -40,7 +40,7 @@ KernelPlan copying(int bytes) {
   return plan;
 }
 
-std::optional<double> lag_of(bool in_step) { return in_step ? std::optional(in_step_times(false).lag) : std::nullopt; }
+std::optional<InStepTimes> lag_of(bool in_step) { return in_step ? std::optional(in_step_times(false, false)) : std::nullopt; }
 
 FramePlaces places_of(const DeviceSpec& device, int words = 0) { return {MemoryMap(device), words}; }
 
@@ -58,7 +58,7 @@ TEST(L1Turn, NarrowCopiesDriveArgumentsOutOfL1) {
       return l1_turn(plan, h200, {}, heads(ctas), lines_of(plan, ctas, h200), places_of(h200), ctas, lag_of(in_step));
     };
     const double of_two = of(8, 2).arguments;
-    EXPECT_NEAR(of_two, in_step ? 0.0091 : 0.0273, 0.001);  // what the model has: nobody has counted it alone
+    EXPECT_NEAR(of_two, in_step ? 0.0107 : 0.0273, 0.001);  // what the model has: nobody has counted it alone
     EXPECT_LT(of(8, 1).arguments, of_two);                  // 380 lines in 1240, were one all that an SM may hold
     EXPECT_EQ(of(16, 2).arguments, 0);                      // which pass L1 by
     EXPECT_EQ(of(16, 2).copies, 0);
@@ -82,7 +82,7 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
 // or not; beside pages of 16-byte granules none misses.
 TEST(L1Turn, SpilledWordsMissOftenerThanCounted) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0, 0, 0.134, 0, 0.06};  // beyond the counter; not known why
+  const std::vector<double> reached = {0, 0, 0.125, 0, 0.055};  // beyond the counter; not known why
   std::size_t launches = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;

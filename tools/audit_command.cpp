@@ -118,14 +118,14 @@ std::string widths_text(const SassCounts& counts) {
 
 struct Audited {
   const SassFunction& function;
-  SassCounts whole;
-  std::vector<SassLoop> loops;
+  SassContents contents;
 };
 
 std::string to_table(const Audited& a, const std::optional<KeyTileInstructions>& tile) {
   std::vector<std::size_t> shown;
   for (std::size_t f = 0; f < num_sass_families; ++f)
-    if (a.whole.by_family[f] > 0 || (tile && predicted(*tile, family_at(f)).value_or(0) > 0)) shown.push_back(f);
+    if (a.contents.whole.by_family[f] > 0 || (tile && predicted(*tile, family_at(f)).value_or(0) > 0))
+      shown.push_back(f);
   constexpr std::size_t longest_arch = 20, longest_name = 160;  // template arguments may take thousands; JSON has all
   std::string text = fmt::format("{} {}\n  {:<22} {:>7}", shortened(a.function.arch, longest_arch),
                                  without_middle(a.function.name, longest_name), "", "all");
@@ -134,8 +134,8 @@ std::string to_table(const Audited& a, const std::optional<KeyTileInstructions>&
     text += fmt::format("\n  {:<22} {:>7}", name, counts.instructions);
     for (const std::size_t f : shown) text += fmt::format(" {:>8}", counts.by_family[f]);
   };
-  row("function", a.whole);
-  for (const SassLoop& loop : a.loops)
+  row("function", a.contents.whole);
+  for (const SassLoop& loop : a.contents.main_loops)
     row(fmt::format("loop {:#x}..{:#x}", loop.first_address, loop.last_address), loop.counts);
   if (tile) {
     text += fmt::format("\n  {:<22} {:>7}", "the plan, a key tile", "");
@@ -144,16 +144,19 @@ std::string to_table(const Audited& a, const std::optional<KeyTileInstructions>&
       text += fmt::format(" {:>8}", n ? fmt::format("{:g}", *n) : "");
     }
   }
-  return text + "\n" + widths_text(a.whole);
+  return text + "\n" + widths_text(a.contents.whole);
 }
 
 Json to_json(const Audited& a) {
   Json loops = Json::array();
-  for (const SassLoop& loop : a.loops)
+  for (const SassLoop& loop : a.contents.main_loops)
     loops.push_back({{"first_address", loop.first_address},
                      {"last_address", loop.last_address},
                      {"counts", counts_json(loop.counts)}});
-  return {{"name", a.function.name}, {"arch", a.function.arch}, {"counts", counts_json(a.whole)}, {"loops", loops}};
+  return {{"name", a.function.name},
+          {"arch", a.function.arch},
+          {"counts", counts_json(a.contents.whole)},
+          {"loops", loops}};
 }
 
 Json to_json(const KeyTileInstructions& tile) {
@@ -190,7 +193,7 @@ ExitCode run(const Flags& flags) {
   std::string text;
   Json list = Json::array();
   for (const SassFunction& function : functions) {
-    const Audited audited{function, count_sass(function.code), main_loops(function)};
+    const Audited audited{function, contents_of(function.code)};
     text += to_table(audited, tile);
     list.push_back(to_json(audited));
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 
 namespace attest {
 namespace {
@@ -89,6 +89,24 @@ class Positions {
   std::array<std::map<int, std::vector<std::size_t>>, num_sass_families> of_;  // by bytes a lane
 };
 
+/// Where the instruction of an address stands, the first one if several have it.
+class Places {
+ public:
+  explicit Places(std::span<const SassInstruction> code) {
+    sorted_.reserve(code.size());
+    for (std::size_t i = 0; i < code.size(); ++i) sorted_.emplace_back(code[i].address, i);
+    std::ranges::sort(sorted_);
+  }
+  std::optional<std::size_t> of(std::int64_t address) const {
+    const auto at = std::ranges::lower_bound(sorted_, address, {}, &Place::first);
+    return at != sorted_.end() && at->first == address ? std::optional(at->second) : std::nullopt;
+  }
+
+ private:
+  using Place = std::pair<std::int64_t, std::size_t>;
+  std::vector<Place> sorted_;
+};
+
 std::int64_t matrix_steps(const SassCounts& counts) {
   return counts.of(SassFamily::multiply) + counts.of(SassFamily::multiply_warpgroup);
 }
@@ -98,19 +116,17 @@ std::int64_t matrix_steps(const SassCounts& counts) {
 std::string_view opcode_of(SassFamily family) { return families()[static_cast<std::size_t>(family)].opcode; }
 std::string_view ptx_of(SassFamily family) { return families()[static_cast<std::size_t>(family)].ptx; }
 
-SassCounts count_sass(std::span<const SassInstruction> code) { return Positions(code).count(0, code.size()); }
-
-std::vector<SassLoop> main_loops(const SassFunction& function) {
-  std::unordered_map<std::int64_t, std::size_t> index;
-  for (std::size_t i = 0; i < function.code.size(); ++i) index.emplace(function.code[i].address, i);
-  const Positions positions(function.code);
-  std::vector<SassLoop> loops;  // of the fewest matrix steps so far
-  for (std::size_t last = 0; last < function.code.size(); ++last) {
-    const SassInstruction& branch = function.code[last];
+SassContents contents_of(std::span<const SassInstruction> code) {
+  const Positions positions(code);
+  const Places places(code);
+  SassContents contents{positions.count(0, code.size()), {}};
+  std::vector<SassLoop>& loops = contents.main_loops;  // of the fewest matrix steps so far
+  for (std::size_t last = 0; last < code.size(); ++last) {
+    const SassInstruction& branch = code[last];
     if (!branch.target || *branch.target >= branch.address) continue;
-    const auto first = index.find(*branch.target);
-    if (first == index.end() || first->second > last) continue;  // no target, or one that a listing has out of order
-    SassLoop loop{*branch.target, branch.address, positions.count(first->second, last + 1)};
+    const auto first = places.of(*branch.target);
+    if (!first || *first > last) continue;  // no target, or one that a listing has out of order
+    SassLoop loop{*branch.target, branch.address, positions.count(*first, last + 1)};
     const std::int64_t steps = matrix_steps(loop.counts);
     if (steps == 0 || loop.counts.of(SassFamily::exponential) == 0) continue;
     if (!loops.empty() && steps > matrix_steps(loops.front().counts)) continue;
@@ -118,7 +134,7 @@ std::vector<SassLoop> main_loops(const SassFunction& function) {
     loops.push_back(std::move(loop));
   }
   std::ranges::stable_sort(loops, {}, &SassLoop::first_address);
-  return loops;
+  return contents;
 }
 
 }  // namespace attest

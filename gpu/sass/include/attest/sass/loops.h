@@ -47,8 +47,6 @@ struct SassCounts {
   bool operator==(const SassCounts&) const = default;
 };
 
-SassCounts count_sass(std::span<const SassInstruction> code);
-
 /// A loop over key tiles: from a backward branch's target to the branch.
 struct SassLoop {
   std::int64_t first_address = 0, last_address = 0;
@@ -56,8 +54,13 @@ struct SassLoop {
   bool operator==(const SassLoop&) const = default;
 };
 
-/// The loops that hold the fewest matrix instructions beside exponentials: those over key tiles; a kernel has several
-/// where masked tiles have a loop of their own. In the order of the code; empty where no loop holds both.
-std::vector<SassLoop> main_loops(const SassFunction& function);
+struct SassContents {
+  SassCounts whole;
+  /// The loops that hold the fewest matrix instructions beside exponentials: those over key tiles; a kernel has several
+  /// where masked tiles have a loop of their own. In the order of the code; empty where no loop holds both.
+  std::vector<SassLoop> main_loops;
+};
+
+SassContents contents_of(std::span<const SassInstruction> code);
 
 }  // namespace attest

@@ -81,8 +81,8 @@ void read_cuobjdump(std::vector<std::string> flags, const std::string& file, std
 }
 
 /// What somebody has disassembled.
-void read_listing(const std::string& file, SassReader& reader) try {
-  Lines lines([&](std::string_view line) { reader.line(line); });
+void read_listing(const std::string& file, const std::function<void(std::string_view)>& take) try {
+  Lines lines(take);
   std::ifstream in(file, std::ios::binary);
   for (std::array<char, 1 << 14> bytes{}; in.read(bytes.data(), bytes.size()), in.gcount() > 0;)
     lines.add({bytes.data(), static_cast<std::size_t>(in.gcount())});
@@ -112,8 +112,16 @@ void refuse_other_arch(const std::string& arch, const std::vector<std::string>& 
                                  shortened(fmt::format("{}", fmt::join(there, ", ")), 200)));
 }
 
-std::string without_end(const std::string& function) {
+std::string why_cut_off(const std::string& function) {
   return fmt::format("is cut off: the line of dots behind function {} is missing", in_quotes(function));
+}
+
+/// A listing that is cut off right behind a name, where nothing tells who has made it.
+void refuse_without_instructions(const std::vector<SassFunction>& functions, const std::string& file) {
+  const auto empty = std::ranges::find_if(functions, [](const SassFunction& f) { return f.code.empty(); });
+  if (empty != functions.end())
+    throw InvalidInput("kernel", in_quotes(file),
+                       fmt::format("has function {} without instructions", in_quotes(empty->name)));
 }
 
 }  // namespace
@@ -121,26 +129,35 @@ std::string without_end(const std::string& function) {
 std::vector<SassFunction> read_machine_code(const std::string& file, const std::vector<std::string>& parts,
                                             const std::string& arch, const MachineCodeLimits& limits) {
   SassReader reader(parts, arch, limits.kept_bytes);
+  const auto take = [&](std::string_view line) {
+    try {
+      reader.line(line);
+    } catch (const std::length_error& error) {
+      throw InvalidInput("kernel", in_quotes(file), fmt::format("has {}", error.what()));
+    }
+  };
   if (is_elf(file)) {
     std::vector<std::string> flags = {"-sass"};
     if (!arch.empty()) {
       refuse_other_arch(arch, archs_of(file), path_for_others(file));
       flags.insert(flags.end(), {"-arch", arch});  // half the time where there are two
     }
-    read_cuobjdump(flags, file, limits.printed_bytes, [&](std::string_view line) { reader.line(line); });
-    if (!reader.cut_off().empty())
-      refuse_cuobjdump(file, fmt::format("what it printed {}", without_end(reader.cut_off())));
+    read_cuobjdump(flags, file, limits.printed_bytes, take);
+    if (!reader.without_dots().empty())
+      refuse_cuobjdump(file, fmt::format("what it printed {}", why_cut_off(reader.without_dots())));
   } else {
-    read_listing(file, reader);
-    if (!reader.cut_off().empty()) throw InvalidInput("kernel", in_quotes(file), without_end(reader.cut_off()));
-    refuse_other_arch(arch, reader.archs(), file);
+    read_listing(file, take);
+    if (reader.has_flags() && !reader.without_dots().empty())
+      throw InvalidInput("kernel", in_quotes(file), why_cut_off(reader.without_dots()));
   }
   if (reader.names().empty()) throw InvalidInput("kernel", in_quotes(file), "holds no machine code of a GPU");
+  refuse_other_arch(arch, reader.archs(), file);
   std::vector<SassFunction> functions = reader.take();
   if (functions.empty())
     throw InvalidInput("function", fmt::format("'{}'", fmt::join(parts, "' with '")),
                        fmt::format("is in none of the {} functions' names; the first is {}", reader.names().size(),
                                    in_quotes(reader.names().front())));
+  refuse_without_instructions(functions, file);
   return functions;
 }
 

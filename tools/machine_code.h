@@ -16,9 +16,9 @@ struct MachineCodeLimits {
 };
 
 /// Functions whose demangled names contain each of `parts`, of one architecture where `arch` is not empty; one at
-/// least. Objects are disassembled by cuobjdump, of which an architecture that is not there is asked first. Throws
-/// InvalidInput naming `kernel`, `arch` or `function`, and EnvironmentError where cuobjdump is missing, fails or
-/// prints too much.
+/// least, each with instructions. Objects are disassembled by cuobjdump, of which an architecture that is not there is
+/// asked first. Throws InvalidInput naming `kernel`, `arch` or `function`, also where too much is to be kept, and
+/// EnvironmentError where cuobjdump is missing, fails, prints too much or stops within a function.
 std::vector<SassFunction> read_machine_code(const std::string& file, const std::vector<std::string>& parts,
                                             const std::string& arch, const MachineCodeLimits& limits = {});
 

@@ -75,18 +75,26 @@ bool SassReader::wanted(const std::string& name) const {
 
 void SassReader::take_memory(std::size_t bytes) {
   bytes_ += bytes;
-  if (bytes_ > most_bytes_)
-    throw std::length_error(fmt::format(
-        "functions that take more than {} bytes of memory; ask for fewer, by name or architecture", most_bytes_));
+  if (bytes_ <= most_bytes_) return;
+  if (bytes_of_names_ > most_bytes_)  // of all functions, whichever are asked for
+    throw std::length_error(fmt::format("names of functions that take more than {} bytes of memory", most_bytes_));
+  throw std::length_error(fmt::format(
+      "functions that take more than {} bytes of memory; ask for fewer, by name or architecture", most_bytes_));
+}
+
+void SassReader::list_once(std::vector<std::string>& list, const std::string& name, const std::string& mark) {
+  if (!seen_.insert(mark + name).second) return;
+  list.push_back(name);
+  const std::size_t bytes = 2 * (sizeof(std::string) + name.size());
+  bytes_of_names_ += bytes;
+  take_memory(bytes);
 }
 
 void SassReader::begin(std::string name) {
   constexpr std::size_t in_report = 1 << 13;  // a function's table and JSON
   keeping_ = wanted(name);
-  if (seen_.insert(name).second) {
-    names_.push_back(name);
-    take_memory(2 * (sizeof(std::string) + name.size()));
-  }
+  list_once(names_, name, "");
+  if (!arch_.empty()) list_once(archs_, arch_, "code for ");
   if (!keeping_) return;
   take_memory(sizeof(SassFunction) + name.size() + in_report);
   functions_.push_back({std::move(name), arch_, {}});
@@ -101,9 +109,6 @@ void SassReader::line(std::string_view text) {
     leave("");
     arch_ = escaped(arch);
     keeping_ = false;
-    if (!seen_.insert("code for " + arch_).second) return;
-    archs_.push_back(arch_);
-    take_memory(2 * (sizeof(std::string) + arch_.size()));
   } else if (const auto name = word_after(text, "Function : "); !name.empty()) {
     std::string plain = escaped(demangled(std::string(name)));
     leave(plain);
@@ -115,7 +120,9 @@ void SassReader::line(std::string_view text) {
   } else if (keeping_) {
     auto found = instruction(text);
     if (!found) return;
-    take_memory(sizeof *found + found->opcode.size());
+    constexpr std::size_t in_loop = 6 << 10;  // half of the 2 to 13 KB that a loop's counts, row and JSON take
+    const bool is_back = found->target && *found->target < found->address;
+    take_memory(sizeof *found + found->opcode.size() + (is_back ? in_loop : 0));
     functions_.back().code.push_back(*std::move(found));
   }
 }

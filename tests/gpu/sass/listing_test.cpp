@@ -106,7 +106,7 @@ TEST(SassListing, NamesWhatItHasEvenIfNothingIsKept) {
   EXPECT_EQ(reader.archs(), (std::vector<std::string>{"sm_80", "sm_90"}));
 }
 
-// Behind any of its lines: within a function from its name to its dots, once a line has said that cuobjdump printed it.
+// Behind any of its lines: within a function from its name to its dots.
 TEST(SassListing, IsCutOffWithinAFunction) {
   SassReader reader({"plain"}, "");
   std::string within;
@@ -117,7 +117,8 @@ TEST(SassListing, IsCutOffWithinAFunction) {
       within = line.ends_with("plain") ? "plain" : "void attest::sm80::copy<float>(float*)";
     if (line.find("....") != std::string::npos) within = "";
     told = told || line.find(".headerflags") != std::string::npos;
-    EXPECT_EQ(reader.cut_off(), told ? within : "") << line;
+    EXPECT_EQ(reader.without_dots(), within) << line;
+    EXPECT_EQ(reader.has_flags(), told) << line;
   }
   EXPECT_TRUE(told);
 }
@@ -127,19 +128,11 @@ TEST(SassListing, IsCutOffWhereAnotherFunctionOrArchitectureFollows) {
     SassReader reader;
     for (const char* const line : {"\t\tFunction : f", "\t.headerflags\t@\"EF_CUDA_SM90\"", next, "\t\t..........\r"})
       reader.line(line);
-    EXPECT_EQ(reader.cut_off(), "f") << next;
+    EXPECT_EQ(reader.without_dots(), "f") << next;
   }
 }
 
-// As people cut functions out of listings and write them.
-TEST(SassListing, WithoutFlagsMayEndAnywhere) {
-  SassReader reader;
-  for (const char* const line : {"\t\tFunction : f", "/*0000*/ EXIT ;", "\t\tFunction : g", "/*0000*/ EXIT ;"})
-    reader.line(line);
-  EXPECT_EQ(reader.cut_off(), "");
-}
-
-// Of instructions, functions and names, each without an end.
+// Of instructions, loops, functions and names, each without an end.
 TEST(SassListing, KeepsNoMoreThanItMay) {
   constexpr std::size_t most = 1 << 20;
   const auto lines_until_full = [&](const std::string& part, const auto& line) {
@@ -148,21 +141,33 @@ TEST(SassListing, KeepsNoMoreThanItMay) {
     for (int lines = 1; lines <= 100'000; ++lines) try {
         reader.line(line(lines));
       } catch (const std::length_error& error) {
-        EXPECT_STREQ(error.what(),
-                     "functions that take more than 1048576 bytes of memory; ask for fewer, by name or architecture");
+        const std::string taken = "that take more than 1048576 bytes of memory";
+        EXPECT_EQ(error.what(), part == "g" ? "names of functions " + taken
+                                            : "functions " + taken + "; ask for fewer, by name or architecture");
         return lines;
       }
     return 0;
   };
   const auto instruction = [](int i) { return "/*" + std::to_string(i) + "*/ FADD R1, R1, R1 ;"; };
   const auto function = [](int i) { return "Function : f" + std::to_string(i); };
+  const auto loop = [](int i) { return "/*" + std::to_string(i) + "*/ BRA 0x0 ;"; };
   const int instructions = lines_until_full("f", instruction), functions = lines_until_full("f", function),
-            names = lines_until_full("g", function);
+            names = lines_until_full("g", function), loops = lines_until_full("f", loop);
   EXPECT_GT(instructions, 10'000);
+  EXPECT_LT(loops, 300) << "6 KiB each";
+  EXPECT_GT(loops, 100);
   EXPECT_GT(functions, 100);
   EXPECT_GT(names, 10 * functions);
   EXPECT_EQ(lines_until_full("g", instruction), 0) << "nobody asked for f";
   EXPECT_EQ(lines_until_full("f", [](int) { return "Function : g"; }), 0) << "a name is kept once";
+}
+
+// A line that names an architecture may have none behind it.
+TEST(SassListing, HasTheArchitecturesOfFunctions) {
+  SassReader reader;
+  for (const char* const line : {"\tcode for sm_7", "\tcode for sm_90", "\t\tFunction : f", "\tcode for sm_90"})
+    reader.line(line);
+  EXPECT_EQ(reader.archs(), std::vector<std::string>{"sm_90"});
 }
 
 TEST(SassListing, TakesAnyTextForAListingWithoutFunctions) {

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <iterator>
 
+#include "attest/problem/child.h"
+
 namespace attest {
 namespace {
 
@@ -11,9 +13,15 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 
 constexpr int stopping_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
+extern "C" void end_on_second_signal(int signal) {
+  end_children();
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
 extern "C" void stop_on_signal(int signal) {
   request_stop();
-  ::signal(signal, SIG_DFL);
+  ::signal(signal, end_on_second_signal);
 }
 
 }  // namespace

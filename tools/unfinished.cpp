@@ -27,7 +27,7 @@ std::set<std::string>& unfinished() {
 }
 
 [[noreturn]] void end_now() {
-  kill_children();
+  end_children();
   for (const std::string& path : unfinished()) ::unlink(path.c_str());
   constexpr std::string_view line = "attest: interrupted\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());

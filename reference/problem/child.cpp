@@ -61,7 +61,10 @@ Family& family() {
 // The same children for a signal handler, which may wait for no lock: their numbers as kill() takes them, 0 for none.
 constexpr std::size_t most_listed = 4096;  // more than a machine has workers; a handler would pass over further ones
 std::array<std::atomic<pid_t>, most_listed> listed{};
-static_assert(std::atomic<pid_t>::is_always_lock_free);
+// Set before they are killed: a child that a handler has not met in the list is killed by the thread that has put it
+// there, which looks here next. Either comes first, as all threads see these in one order.
+std::atomic<bool> ended_for_good{false};
+static_assert(std::atomic<pid_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void replace_listed(pid_t before, pid_t after) {
   for (std::atomic<pid_t>& place : listed)
@@ -127,7 +130,10 @@ void end_orphans() {
   if (::getppid() != parent) ::_exit(127);  // it ended before that was set
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, options.ignores_signals ? SIG_IGN : SIG_DFL);
   char begin = 0;
-  [[maybe_unused]] const ssize_t heard = ::recv(to_parent, &begin, 1, 0);
+  ssize_t heard = 0;
+  while ((heard = ::recv(to_parent, &begin, 1, 0)) < 0 && errno == EINTR) {
+  }
+  if (heard != 1) ::_exit(127);
   ::dup2(nothing, STDIN_FILENO);
   for (const auto& [here, there] : options.descriptors)
     if (::dup2(here, there) < 0) ::close(there);
@@ -188,6 +194,11 @@ void kill_children() noexcept {
     if (const pid_t child = place; child != 0) ::kill(child, SIGKILL);
 }
 
+void end_children() noexcept {
+  ended_for_good = true;
+  kill_children();
+}
+
 std::string ChildEnd::how() const {
   if (signal == 0) return fmt::format("exit status {}", exit_status);
   const char* const name = ::sigabbrev_np(signal);
@@ -213,7 +224,10 @@ Child::Child(const std::string& program, std::vector<std::string> words, const C
   if (own_group_) ::setpgid(pid_, pid_);  // whoever is first
   replace_listed(0, to_kill());
   to_parent.close();
-  ::send(to_child.get(), "", 1, MSG_NOSIGNAL);
+  if (ended_for_good)
+    ::kill(to_kill(), SIGKILL);
+  else
+    ::send(to_child.get(), "", 1, MSG_NOSIGNAL);
   int error = 0;
   ssize_t got = 0;
   while ((got = ::read(to_child.get(), &error, sizeof error)) < 0 && errno == EINTR) {

@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,7 +15,10 @@
 #include "attest/fuzz/check.h"
 #include "attest/fuzz/commands.h"
 #include "attest/fuzz/corpus.h"
+#include "attest/fuzz/interrupt.h"
+#include "attest/problem/child.h"
 #include "attest/problem/error.h"
+#include "goes.h"
 
 namespace attest {
 namespace {
@@ -238,6 +244,31 @@ TEST(Crash, ASecondSignalEndsTheProcessAtOnce) {
         ::raise(SIGTERM);
       },
       testing::KilledBySignal(SIGTERM), "the first did not");
+}
+
+// A worker that ends with its parent leaves what it started; its group has that too.
+TEST(Crash, ASecondSignalLeavesNothingThatAWorkerStarted) {
+  const std::string path = testing::TempDir() + "attest_started_by_a_worker";
+  std::filesystem::remove(path);
+  const auto signalled_twice = [&] {
+    const StopOnSignals stop;
+    const Child worker(
+        "sh", {"sh", "-c", "sleep 60 >&- 2>&- & echo $! > " + path + ".new; mv " + path + ".new " + path + "; wait"},
+        {});
+    for (int look = 0; look < 500 && !std::filesystem::exists(path); ++look)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ::raise(SIGINT);
+    ::raise(SIGINT);
+  };
+  const pid_t parent = ::fork();  // EXPECT_EXIT waits for all who have its pipe
+  if (parent == 0) signalled_twice(), ::_exit(0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+  std::string pid;
+  ASSERT_TRUE(std::ifstream(path) >> pid);
+  EXPECT_TRUE(goes(pid));
+  std::filesystem::remove(path);
 }
 
 CheckOptions check_of(const std::string& word) {

@@ -10,8 +10,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "goes.h"
 
@@ -122,6 +126,34 @@ TEST(Child, AreAllKilledTogether) {
     EXPECT_EQ(child->end(5).how(), "SIGKILL");
     EXPECT_FALSE(child->end().killed) << "it had been before";
   }
+}
+
+// Whose places in the handler's list are free again: of more than it has, the one that comes next is in it.
+TEST(Child, IsKilledHoweverManyHaveEndedBefore) {
+  constexpr int places = 4096, num_threads = 16;
+  std::vector<std::jthread> threads(num_threads);  // each end is waited for by looks 10 ms apart
+  for (std::jthread& thread : threads)
+    thread = std::jthread([] {
+      for (int i = 0; i <= places / num_threads; ++i) Child("true", {"true"}, {}).end();
+    });
+  threads.clear();
+  Child last("sleep", {"sleep", "60"}, {});
+  kill_children();
+  EXPECT_EQ(last.end(5).how(), "SIGKILL");
+  EXPECT_FALSE(last.end().killed) << "it had been before";
+}
+
+// As a thread may find it that is about to start one while a handler ends the process.
+TEST(Child, StartsNoProgramOnceChildrenAreEnded) {
+  const std::string begun = testing::TempDir() + "attest_child_has_begun";
+  std::filesystem::remove(begun);
+  const auto child_after_it = [&] {
+    end_children();
+    Child late("sh", shell("touch " + begun), {});
+    std::_Exit(late.end(5).how() == "SIGKILL" ? 0 : 1);
+  };
+  EXPECT_EXIT(child_after_it(), testing::ExitedWithCode(0), "");
+  EXPECT_FALSE(std::filesystem::exists(begun));
 }
 
 TEST(Child, WhatCannotBeExecutedIsSaid) {

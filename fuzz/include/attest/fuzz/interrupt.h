@@ -10,8 +10,8 @@ bool stop_requested() noexcept;
 /// What was asked for has happened.
 void clear_stop() noexcept;
 
-/// While it lives, SIGINT, SIGTERM and, but under nohup, SIGHUP are request_stop(); a second one ends the process at
-/// once.
+/// While it lives, SIGINT, SIGTERM and, but under nohup, SIGHUP are request_stop(); a second one of a kind ends
+/// the process at once, and each Child with its group.
 class StopOnSignals {
  public:
   StopOnSignals();

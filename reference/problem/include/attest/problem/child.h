@@ -83,8 +83,11 @@ class NotExecuted : public EnvironmentError {
 /// are all Childs, or were there before; others are taken for orphans. Throws EnvironmentError where it is refused.
 void become_subreaper();
 
-/// SIGKILL for each Child and its group; none is reaped. For a signal handler, before it ends the process.
+/// SIGKILL for each Child and its group; none is reaped. May be called by a signal handler.
 void kill_children() noexcept;
+/// Likewise, and from here on no Child starts its program, on whatever thread: it is killed first. For a signal
+/// handler, before it ends the process.
+void end_children() noexcept;
 
 /// A child process: killed with this object, and where the thread ends that made it.
 class Child {

@@ -31,9 +31,9 @@ struct Ended : ChildEnd {
 };
 
 /// Runs `words` as `execvp` does, with nothing on stdin and in a process group of its own, which is killed when the
-/// program has ended or is to end, when on_output throws, and by kill_children(). If this process is killed the program
-/// is too, but of what it started in turn only what looks after itself. Throws EnvironmentError where there is no
-/// process to be had; a program that is not there ends with status 127, as in a shell.
+/// program has ended or is to end, and when on_output throws; kill_children() kills it too. If this process is killed
+/// the program is too, but of what it started in turn only what looks after itself. Throws EnvironmentError where there
+/// is no process to be had; a program that is not there ends with status 127, as in a shell.
 Ended run_process(const std::vector<std::string>& words, const ProcessOptions& options = {});
 
 /// What `words` prints, stderr apart, line by line and without line ends. Throws as Lines does, when the program is

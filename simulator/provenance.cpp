@@ -117,16 +117,18 @@ std::string to_comments(const Provenance& how) {
 }
 
 bool ProvenanceReader::read(std::string_view comment, std::size_t line) {
-  const std::size_t colon = comment.find(':');
-  if (colon == std::string_view::npos) return false;
-  const std::string_view key = without_spaces_around(comment.substr(0, colon)),
-                         value = without_spaces_around(comment.substr(colon + 1));
+  const std::size_t mark = comment.find_first_of(":=");
+  if (mark == std::string_view::npos) return false;
+  const std::string_view key = without_spaces_around(comment.substr(0, mark)),
+                         value = without_spaces_around(comment.substr(mark + 1));
   const auto* const field =
       std::ranges::find(fields, letters_of(key), [](const Field& of) { return letters_of(of.key); });
   if (field == std::end(fields)) return false;
   if (key != field->key)
     throw InvalidInput(file_, fmt::format("line {}: '{}'", line, shortened(key, 60)),
                        fmt::format("is none of the keys {}; {} is meant", all_keys(), field->key));
+  if (comment[mark] == '=')
+    throw InvalidInput(file_, fmt::format("line {}: '{}='", line, key), fmt::format("is no key; '{}:' is meant", key));
   const auto refuse = [&](const std::string& why) {
     throw InvalidInput(file_, fmt::format("line {}: {}: '{}'", line, field->key, shortened(value, 60)), why);
   };

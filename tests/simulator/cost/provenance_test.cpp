@@ -97,6 +97,15 @@ TEST(Provenance, AKeyThatIsNearlyOneIsRefused) {
                           key.substr(0, key.find_last_not_of(' ') + 1), meant));
 }
 
+TEST(Provenance, AnEqualsSignIsNoColon) {
+  for (const std::string comment : {"via=ncu", " via = ncu: always"})
+    EXPECT_EQ(message_of({"how", comment}), "panel.csv: line 2: 'via=' is no key; 'via:' is meant");
+  EXPECT_EQ(message_of({"Num SMs=132"}).find("panel.csv: line 1: 'Num SMs' is none of the keys"), 0u);
+  const MeasuredFile file = file_of({"of 3=4 via: ncu", "command: attest --set a=b"});
+  EXPECT_EQ(file.how.command, "attest --set a=b");
+  EXPECT_EQ(file.comments, std::vector<std::string>{"of 3=4 via: ncu"});
+}
+
 TEST(Provenance, AFieldThatContradictsItselfIsRefused) {
   EXPECT_EQ(message_of({"caches: warm", "how", "caches: cold"}),
             "panel.csv: line 3: caches: 'cold' contradicts 'warm' of line 1; keep one of them");

@@ -41,7 +41,8 @@ class ProvenanceReader {
   explicit ProvenanceReader(std::string_view file) : file_(file) {}
   /// Whether a comment, without its "#", is one of the keys, a colon and its value, with spaces around either. Throws
   /// InvalidInput naming the file, the line and the key for what cannot be its value, for another value than a line
-  /// before has, and for a key with capitals, with spaces or hyphens in it, or with an s more or less at its end.
+  /// before has, and for what is nearly a key: with capitals, with spaces, hyphens or underscores more or less, with an
+  /// s more or less at its end, or with "=" in place of the colon.
   bool read(std::string_view comment, std::size_t line);
   const Provenance& result() const { return how_; }
 

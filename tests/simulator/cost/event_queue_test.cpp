@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "attest/problem/splitmix64.h"
 
@@ -39,6 +43,33 @@ TEST(EventQueue, GivesTheEarliestAndOfEqualTimesTheLowerSlot) {
       expected.erase(expected.begin());
     }
     EXPECT_TRUE(queue.empty());
+  }
+}
+
+/// A linear search of the earliest, of equal times the lowest slot.
+std::size_t earliest(const std::vector<double>& times) {
+  return static_cast<std::size_t>(std::ranges::min_element(times) - times.begin());
+}
+
+// Any slot at any time, set anew and removed, over times at the edges of what a double holds.
+TEST(EventQueue, IsAsALinearSearchWhateverTheTimes) {
+  using Limits = std::numeric_limits<double>;
+  constexpr double inf = Limits::infinity(), least = Limits::denorm_min();
+  const double times[] = {-inf, -Limits::max(), -1,        -Limits::min(), -2 * least, -least,        -0.0,
+                          0.0,  least,          2 * least, Limits::min(),  1,          Limits::max(), inf};
+  std::uint64_t state = 6;
+  for (const std::size_t slots : {1u, 2u, 3u, 7u, 8u, 9u, 33u}) {
+    EventQueue queue(slots);
+    std::vector<double> expected(slots, inf);
+    for (int change = 0; change < 2000; ++change) {
+      const std::size_t slot = mix(++state) % slots;
+      expected[slot] = times[mix(++state) % std::size(times)];
+      queue.set(static_cast<int>(slot), expected[slot]);
+      ASSERT_EQ(queue.time(static_cast<int>(slot)), expected[slot]);
+      const std::size_t next = earliest(expected);
+      ASSERT_EQ(queue.empty(), expected[next] == inf);
+      ASSERT_TRUE(queue.empty() || static_cast<std::size_t>(queue.next()) == next) << queue.next() << ", not " << next;
+    }
   }
 }
 

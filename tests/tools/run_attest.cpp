@@ -64,6 +64,7 @@ Ran run_attest(const std::vector<std::string>& arguments, const Folder& folder, 
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
     ::setpgid(0, 0);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);  // ignored where who tests ignores it
     redirect("/dev/null", STDIN_FILENO, O_RDONLY);
     redirect(streams.path() / "out", STDOUT_FILENO, O_WRONLY | O_CREAT);
     redirect(streams.path() / "err", STDERR_FILENO, O_WRONLY | O_CREAT);

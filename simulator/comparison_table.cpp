@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attest/problem/text.h"
 #include "attest/simulator/comparison.h"
 #include "case_words.h"
 #include "units.h"
@@ -42,6 +43,12 @@ constexpr std::pair<std::string_view, std::string_view> columns[] = {
     {"registers_per_thread", "regs"},  {"cycles", "cycles"},
 };
 
+/// Of a mechanism, which a file names, in a line of text.
+std::string mechanism_text(std::string_view mechanism) {
+  constexpr std::size_t longest = 56;  // and "...", within the column of its errors
+  return without_middle(mechanism, longest);
+}
+
 const ComparedFigure& figure_of(const Comparison& comparison, std::string_view name) {
   for (const ComparedFigure& figure : comparison.figures)
     if (figure.name == name) return figure;
@@ -67,7 +74,7 @@ std::string to_table(const std::vector<Comparison>& comparisons) {
   text += "\n";
   for (const Comparison& comparison : comparisons) {
     const std::string words = fmt::format("{}, {}", comparison.call.kernel, case_words(comparison.call.c));
-    text += fmt::format("{:<17}{:<44}", comparison.call.mechanism, words.substr(0, 43));
+    text += fmt::format("{:<17}{:<44}", mechanism_text(comparison.call.mechanism), words.substr(0, 43));
     for (const auto& [name, title] : columns) text += fmt::format("{:>11}", ratio_text(figure_of(comparison, name)));
     text += "\n";
   }
@@ -81,7 +88,7 @@ std::string to_table(const std::vector<Comparison>& comparisons) {
     text += "\n";
   };
   text += "\nerror in %, mean/most\n";
-  for (const std::string& mechanism : mechanisms_of(comparisons)) errors(mechanism, mechanism);
+  for (const std::string& mechanism : mechanisms_of(comparisons)) errors(mechanism, mechanism_text(mechanism));
   errors("", "all");
   return text;
 }

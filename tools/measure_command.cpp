@@ -16,6 +16,7 @@
 #include "attest/gpu/python_kernel.h"
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
+#include "attest/problem/text.h"
 #include "attest/simulator/calibration.h"
 #include "attest/simulator/comparison.h"
 #include "case_flags.h"
@@ -126,8 +127,14 @@ Json provenance_json(const Provenance& how, const DeviceSpec& device) {
   return json;
 }
 
+/// A line of text, in which a file may say what it likes; the JSON has that whole.
+std::string provenance_text(const Provenance& how) {
+  constexpr std::size_t longest = 240;  // twice what attest itself writes
+  return without_middle(to_text(how), longest);
+}
+
 std::string heading(const Provenance& how, const DeviceSpec& device) {
-  const std::string measured = to_text(how);
+  const std::string measured = provenance_text(how);
   return fmt::format("{}{}predicted for {}", measured, measured.empty() ? "" : "; ", device.name);
 }
 
@@ -154,15 +161,18 @@ void refuse_other_calls(const Flags& flags, const std::vector<MeasuredCall>& cal
                        "has no counter of these calls that make one launch");
 }
 
-/// How each of two measurements was counted, a line each, and how far they are apart.
+/// How the other of two measurements was counted, and the first where the heading has nothing of that, a line each, and
+/// how far they are apart.
 std::string against_text(const Flags& flags, const MeasuredFile& measured, const MeasuredFile& other) {
-  const auto line = [](const std::string& name, const Provenance& how) {
-    const std::string said = to_text(how);
-    return fmt::format("{}: {}\n", name, said.empty() ? "nobody says how it was counted" : said);
+  const auto line = [&](const std::string& flag, const Provenance& how) {
+    constexpr std::size_t longest = 160;  // of paths, which may differ at their ends alone
+    const std::string said = provenance_text(how);
+    return fmt::format("'{}'{}\n", escaped(without_middle(*flags.text(flag), longest)),
+                       said.empty() ? " does not say how it was counted" : ": " + said);
   };
-  const auto from = flags.text("--from");
-  return line(from ? in_quotes(*from) : "this measurement", measured.how) +
-         line(in_quotes(*flags.text("--against")), other.how) + agreement_table(measured.calls, other.calls);
+  const bool is_silent = to_text(measured.how).empty();  // only a file can be
+  return (is_silent ? line("--from", measured.how) : "") + line("--against", other.how) +
+         agreement_table(measured.calls, other.calls);
 }
 
 Json against_json(const MeasuredFile& measured, const MeasuredFile& other) {

@@ -40,7 +40,9 @@ KernelPlan copying(int bytes) {
   return plan;
 }
 
-std::optional<InStepTimes> lag_of(bool in_step) { return in_step ? std::optional(in_step_times(false, false)) : std::nullopt; }
+std::optional<InStepTimes> lag_of(bool in_step) {
+  return in_step ? std::optional(in_step_times(false, false)) : std::nullopt;
+}
 
 FramePlaces places_of(const DeviceSpec& device, int words = 0) { return {MemoryMap(device), words}; }
 

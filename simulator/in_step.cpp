@@ -18,9 +18,12 @@ InStepTimes in_step_times(bool pages, bool at_launch) {
   // as near by chance; the others, and those of pages, of in_step_lags.csv; of_tile by notes of each key tile
   // (h200-sm.md)
   if (pages && at_launch)  // after 32 key tiles, of twelve launches; they spread the more the longer they go
-    return {.lag = 0.004, .apart_at_first = 0.006, .apart = 0.006, .of_sm = 0.0011, .mates = 0.95};
-  if (pages) return {.lag = 0.09, .apart_at_first = 0.03, .apart = 0.03, .of_sm = 0.0072, .mates = 0.8};
-  return {.lag = 0.05,
+    return {
+        .lag_at_launch = 0.004, .lag = 0.004, .apart_at_first = 0.006, .apart = 0.006, .of_sm = 0.0011, .mates = 0.95};
+  if (pages)
+    return {.lag_at_launch = 0.004, .lag = 0.09, .apart_at_first = 0.03, .apart = 0.03, .of_sm = 0.0072, .mates = 0.8};
+  return {.lag_at_launch = 0.05,
+          .lag = 0.05,
           .apart_at_first = 0.008,
           .apart = 0.024,
           .spreads_in = 38,
@@ -31,8 +34,7 @@ InStepTimes in_step_times(bool pages, bool at_launch) {
 
 double InStepTimes::behind(double part) const { return std::abs(lag + std::sqrt(2.0) * apart * deviate(part)); }
 
-double varied_in_step(Slot& slot, const InStepTimes& times, double lag, int number, double each, int tiles, int sharing,
-                      Noise& noise) {
+double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise) {
   constexpr std::uint64_t of_tpcs = std::uint64_t{1} << 63;
   const auto tpc = static_cast<std::uint64_t>(slot.sm / 2) << 32 | of_tpcs;
   const bool with_mate = in_unit(mix(tpc)) < times.mates;
@@ -40,7 +42,7 @@ double varied_in_step(Slot& slot, const InStepTimes& times, double lag, int numb
   const auto of_sm = [&](std::int64_t draw) {
     return deviate(in_unit(mix(place | static_cast<std::uint64_t>(draw + 1))));
   };
-  const double before = slot.ahead, mean = (times.lag - lag) * number * each;
+  const double before = slot.ahead, mean = (times.lag - times.lag_at_launch) * slot.number * each;
   const bool first = slot.position - tiles == slot.walk.first;
   const double kept = times.spreads_in == 0 ? 0 : std::exp(-tiles / times.spreads_in);
   const double from = first ? times.apart_at_first * each * noise() : before - mean;

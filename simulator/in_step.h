@@ -19,6 +19,7 @@ bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages)
 /// long as a kernel runs. The SMs of `mates` of the TPCs go together. With pages GPCs have one clock, for such kernels
 /// leave most of an SM idle; the others, which are alike, are taken to.
 struct InStepTimes {
+  double lag_at_launch = 0;  // whose CTAs begin so far apart; the others begin as those before them end
   double lag = 0, apart_at_first = 0, apart = 0, spreads_in = 0, of_tile = 0, of_sm = 0, mates = 0;
   /// How far one is behind the other once they are apart, of all distances that there are by the `part` that is less.
   double behind(double part) const;
@@ -27,9 +28,7 @@ struct InStepTimes {
 InStepTimes in_step_times(bool pages, bool at_launch);
 
 /// What `tiles` key tiles of a CTA that shares its SM with `sharing` - 1 others, of so many cycles each, take more or
-/// less than on average: one is ahead of the other by no more than a key tile varies, however far they walk. The CTA is
-/// the SM's first or second (0 or 1), which at a launch begin `lag` apart.
-double varied_in_step(Slot& slot, const InStepTimes& times, double lag, int number, double each, int tiles, int sharing,
-                      Noise& noise);
+/// less than on average: one is ahead of the other by no more than a key tile varies, however far they walk.
+double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise);
 
 }  // namespace attest

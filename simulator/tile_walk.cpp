@@ -198,18 +198,19 @@ void Walk::simulate() {
   double lag = 0;  // of an SM's CTAs, one behind the other
   if (options_.in_step && resolution_.tasks > 0) {
     const auto on_sm = static_cast<std::size_t>((resolution_.tasks - 1) / schedule_.slots_a_round());
-    lag = in_step_[0].lag * options_.cycles_per_key_tile.at(std::min(on_sm, options_.cycles_per_key_tile.size() - 1));
+    lag = in_step_[0].lag_at_launch *
+          options_.cycles_per_key_tile.at(std::min(on_sm, options_.cycles_per_key_tile.size() - 1));
   }
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
     Slot& slot = slots_[static_cast<std::size_t>(i)];
     slot.sm = schedule_.sm(i), slot.side = schedule_.side(i), slot.gpc = schedule_.gpc(i), slot.next = i;
-    traffic_.give_local_memory(slot, i / schedule_.slots_a_round());
+    slot.number = i / schedule_.slots_a_round();
+    traffic_.give_local_memory(slot, slot.number);
     const std::int64_t task = next_task(slot);
     if (task < 0) continue;
     start(slot, task);
     residents_.change(slot.sm, 1);
-    const int before = i / schedule_.slots_a_round();  // on its SM
-    events.set(i, lag * before);
+    events.set(i, lag * slot.number);
   }
   std::vector<double> clocks = gpc_clocks(plan_, device_);
   if (options_.in_step) std::ranges::fill(clocks, 1.0);
@@ -260,11 +261,9 @@ void Walk::simulate() {
       const double waits =
           options_.waits_per_key_tile.empty() ? 0 : options_.waits_per_key_tile[static_cast<std::size_t>(sharing) - 1];
       const double of_tiles = options_.noise * step_deviation(plan_, device_, sharing) * std::sqrt(tiles);
-      varies =
-          options_.in_step
-              ? options_.noise * varied_in_step(slot, in_step_[slot.begun < schedule_.slots() ? 0 : 1], in_step_[0].lag,
-                                                index / schedule_.slots_a_round(), each, tiles, sharing, noise_)
-              : of_tiles * (each - waits) * noise_();
+      const InStepTimes& in_step = in_step_[slot.begun < schedule_.slots() ? 0 : 1];
+      varies = options_.in_step ? options_.noise * varied_in_step(slot, in_step, each, tiles, sharing, noise_)
+                                : of_tiles * (each - waits) * noise_();
       cycles = each * tiles;
       if (sharing == 1 && options_.longer_from_dram > 0) {
         loaded = &slot.lines->tile(tile).loaded;
@@ -305,8 +304,7 @@ void Walk::simulate() {
     cycles = std::max((cycles + varies) / clock, read);
     if (key_tiles > 0)
       spills_.set(index, spill_times_.of_event(Traffic::spilled_by(slot, sharing, key_tiles), now, cycles));
-    record({kind, slot.sm, index / schedule_.slots_a_round(), sharing, at.q_tile, tile, at.batch, at.head, now,
-            now + cycles});
+    record({kind, slot.sm, slot.number, sharing, at.q_tile, tile, at.batch, at.head, now, now + cycles});
     if (kind == TimelineEvent::Kind::finish) end_ = std::max(end_, now + cycles);
     if (leaves) {
       busy_ += now + cycles;

@@ -71,6 +71,7 @@ struct SpilledLines {
 /// A CTA at a time, or a cluster of them.
 struct Slot {
   int sm = 0;
+  int number = 0;  // of its SM's
   int side = 0;
   int gpc = 0;
   int position = 0;  // in the walk

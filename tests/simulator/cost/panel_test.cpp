@@ -151,7 +151,7 @@ TEST(Panel, HeadsWhoseRowsEndWithinLines) {
 TEST(Panel, CallsInStepCountedAfterwards) {
   const DeviceSpec h200 = load_device("h200");
   Reached pages({{"l2_read_bytes", 13, 21.6}, {"sm_read_bytes", 0.1, 0.3}, {"dram_read_bytes", 0.2, 0.5}}),
-      parts_of_lines({{"l2_read_bytes", 4, 6.5}, {"sm_read_bytes", 1.7, 2.9}, {"dram_read_bytes", 0.6, 1.5}});
+      parts_of_lines({{"l2_read_bytes", 3.8, 5.9}, {"sm_read_bytes", 1.4, 2.2}, {"dram_read_bytes", 0.6, 1.5}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/in_step_blind.csv")) {
     const Case c = case_from_json_text(row.at("case"));
     const SimulationReport r = simulate(c, plan_named("attest", c, h200), h200, "sm80");

@@ -127,7 +127,7 @@ TEST(WalkVariation, CtasInStepSpreadAsByClocks) {
     double since = slot.ahead;  // of the CTA before
     for (int tile = 1; tile <= 256; ++tile) {
       ++slot.position;
-      since += varied_in_step(slot, of, of.lag, 0, 1, 1, 2, noise);
+      since += varied_in_step(slot, of, 1, 1, 2, noise);
       if (std::has_single_bit(static_cast<unsigned>(tile)) && tile >= 8) ahead[tile].add(since);
     }
   }
@@ -156,10 +156,9 @@ TEST(WalkVariation, CtasInStepSpreadAsFarInOneEventAsInSeveral) {
   Slot slot;
   for (int cta = 0; cta < 20'000; ++cta) {
     slot.position = 16;
-    at_once.add(slot.ahead + varied_in_step(slot, of, of.lag, 0, 1, 16, 2, noise));
+    at_once.add(slot.ahead + varied_in_step(slot, of, 1, 16, 2, noise));
     double since = slot.ahead;
-    for (slot.position = 1; slot.position <= 16; ++slot.position)
-      since += varied_in_step(slot, of, of.lag, 0, 1, 1, 2, noise);
+    for (slot.position = 1; slot.position <= 16; ++slot.position) since += varied_in_step(slot, of, 1, 1, 2, noise);
     one_by_one.add(since);
   }
   EXPECT_NEAR(at_once.deviation(), one_by_one.deviation(), 0.03 * one_by_one.deviation());

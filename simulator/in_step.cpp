@@ -15,8 +15,8 @@ bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages)
 
 InStepTimes in_step_times(bool pages, bool at_launch) {
   // of docs/results/h200-sm: of_sm and mates of in_step_ctas.csv, less what key tiles' own variation adds and what is
-  // as near by chance; the others, and those of pages, of in_step_lags.csv; of_tile by notes of each key tile
-  // (h200-sm.md)
+  // as near by chance; the others of in_step_lags.csv, and those of pages also of in_step_pages.csv; of_tile, and how
+  // far pages' are apart at a launch, by notes of each key tile (h200-sm.md)
   if (pages && at_launch)  // after 32 key tiles, of twelve launches; they spread the more the longer they go
     return {
         .lag_at_launch = 0.004, .lag = 0.004, .apart_at_first = 0.006, .apart = 0.006, .of_sm = 0.0011, .mates = 0.95};

@@ -176,7 +176,7 @@ std::vector<PassingTile> output_of(const Grid& grid, const StoredTile& of) {
 }  // namespace
 
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together, const FramePlaces& places,
-                           const SpillTimes& times) {
+                           const SpillCycles& times) {
   const PlaceCounts& loads = r.registers.loaded;
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   // what shared memory leaves to L1 is for as many CTAs as an SM may hold, also where a grid has fewer

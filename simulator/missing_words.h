@@ -21,7 +21,7 @@ struct MissingWords {
 /// Of a report that has its plan, registers and occupancy. `masked` is the part of the key tiles that are masked;
 /// `ctas` share an SM; `together`: on one head's keys; `places` of its frames. `times` of its CTAs, as far as known.
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together, const FramePlaces& places,
-                           const SpillTimes& times);
+                           const SpillCycles& times);
 
 /// Lines that a CTA loads and L1 has evicted for what its SM's CTAs store as they start and finish, beside those that
 /// are gone for what its key tiles do; 0 where their own words do not fit L1. Of a report that has its walk.

@@ -135,9 +135,9 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
       MissingWords at_first = missing_words(r, masked, n, on_one_head, places, {});
       if (at_first.waits == 0 || copies_by_call(plan)) return at_first;
       const StepDemand d = demand_of(at_first);
-      const SpillTimes times{.key_tile = cycles_per_key_tile(d, plan, device, n),
-                             .around = cycles_per_cta(d, plan, device) / 2,
-                             .between = cycles_between_ctas_of_an_sm};
+      const SpillCycles times{.key_tile = cycles_per_key_tile(d, plan, device, n),
+                              .around = cycles_per_cta(d, plan, device) / 2,
+                              .between = cycles_between_ctas_of_an_sm};
       return missing_words(r, masked, n, on_one_head, places, times);
     };
     missing = missing_of(ctas, false);

@@ -93,7 +93,7 @@ struct LastWarps {
 class Sm {
  public:
   Sm(const SpillTraces& traces, const SpillingSm& sm, int warps, int lines, const FramePlaces& places,
-     const SpillTimes& times, int words, Noise& noise, LastWarps& last, Totals& totals)
+     const SpillCycles& times, int words, Noise& noise, LastWarps& last, Totals& totals)
       : traces_(traces),
         slots_of_(sm.slots),
         times_(times),
@@ -248,7 +248,7 @@ class Sm {
 
   const SpillTraces& traces_;
   const std::vector<std::vector<SpillLife>>& slots_of_;
-  const SpillTimes& times_;
+  const SpillCycles& times_;
   Items start_, finish_;
   std::array<Items, 2> masked_, whole_;  // where O is not rescaled, and is
   Frames frames_;
@@ -277,7 +277,7 @@ SpillMisses misses_of(const SpillTrace& trace, const Counted& counted) {
 }  // namespace
 
 SpillLives spill_lives(const SpillTraces& traces, std::span<const SpillingSm> sms, int warps, int lines,
-                       const FramePlaces& places, const SpillTimes& times) {
+                       const FramePlaces& places, const SpillCycles& times) {
   int words = 0;
   for (const SpillTrace* of : {&traces.begin, &traces.run, &traces.enter, &traces.masked, &traces.masked_rescale,
                                &traces.whole, &traces.whole_rescale, &traces.end})

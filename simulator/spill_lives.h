@@ -30,7 +30,7 @@ struct SpillingSm {
 };
 
 /// In cycles.
-struct SpillTimes {
+struct SpillCycles {
   double key_tile = 0;  // a CTA's, with all that it waits for; 0: what its warps take alone, and their waits for words
   double around = 0;    // a CTA's start, and its finish
   double between = 0;   // an SM's CTAs begin so far apart
@@ -44,6 +44,6 @@ struct SpillLives {
 
 /// Of CTAs of `warps`, where those of an SM share an L1 of `lines`: the mean of `sms`.
 SpillLives spill_lives(const SpillTraces& traces, std::span<const SpillingSm> sms, int warps, int lines,
-                       const FramePlaces& places, const SpillTimes& times);
+                       const FramePlaces& places, const SpillCycles& times);
 
 }  // namespace attest

@@ -73,7 +73,7 @@ double missed_of(const SpillTrace& turn, int warps, int ctas, int lines, const F
         {SampledSms::apart * sm, std::vector<std::vector<SpillLife>>(static_cast<std::size_t>(ctas), {life})});
   SpillTraces traces;
   traces.whole = turn;
-  SpillTimes times;
+  SpillCycles times;
   times.key_tile = cycles;
   return spill_lives(traces, sms, warps, lines, places, times).whole.part;
 }

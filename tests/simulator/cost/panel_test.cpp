@@ -180,7 +180,7 @@ TEST(Panel, WarpsThatSpillWaitAsSampled) {
     const std::int64_t tiles = p.batch * p.nheads * (p.seqlen_q / plan.tile_m) * (p.seqlen_k / plan.tile_n);
     const double sampled = sampled_cycles(row, "long_scoreboard") / static_cast<double>(tiles * plan.num_warps);
     const FramePlaces places{MemoryMap(h200), compiled_frame(plan, "sm80-spill", c, h200).value().words};
-    const SpillTimes times{.key_tile = 11'000, .around = 4300, .between = 19};
+    const SpillCycles times{.key_tile = 11'000, .around = 4300, .between = 19};
     const double alone = missing_words(simulate(c, plan, h200, "sm80-spill"), 0, 2, false, places, times).waits;
     std::printf("%4ld keys: %.0f of %.0f cycles\n", static_cast<long>(p.seqlen_k), alone, sampled);
     EXPECT_NEAR(alone / sampled, 0.53, 0.06);

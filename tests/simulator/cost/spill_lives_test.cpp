@@ -26,7 +26,7 @@ std::vector<SpillAccess> each(Access kind, int words, int at) {
 }
 
 SpillLives lives_of(const SpillTraces& traces, const SpillLife& life, int warps = 1, int ctas = 1,
-                    const SpillTimes& times = {}) {
+                    const SpillCycles& times = {}) {
   const FramePlaces places{MemoryMap(load_device("h200")), 0};
   const std::vector<SpillingSm> sms = {
       {3, std::vector<std::vector<SpillLife>>(static_cast<std::size_t>(ctas), {life})}};

@@ -70,7 +70,7 @@ TEST(SpillUses, OfTheForcedSpill) {
   const KernelPlan plan = plan_named("sm80-spill", c, h200);
   const SpillTraces traces = compiled_traces(plan, "sm80-spill", c, h200);
   const FramePlaces places{MemoryMap(h200), compiled_frame(plan, "sm80-spill", c, h200).value().words};
-  const SpillTimes times{.key_tile = 11'000, .around = 4300, .between = 19};
+  const SpillCycles times{.key_tile = 11'000, .around = 4300, .between = 19};
   const MissingWords misses = missing_words(simulate(c, plan, h200, "sm80-spill"), 0, 2, false, places, times);
   const std::vector<double> all_of_masked(traces.masked.accesses.size(), 1);
   const SpillUses of_all = traced_spill_uses(traces, {misses.of_whole, all_of_masked, 1, 1});

@@ -60,11 +60,6 @@ std::string take_word(std::optional<T>& value, std::string_view text, const std:
 std::string take(std::optional<Profiler>& value, std::string_view text) { return take_word(value, text, profilers); }
 std::string take(std::optional<bool>& value, std::string_view text) { return take_word(value, text, cold_or_warm); }
 
-std::string_view without_spaces_around(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
 std::string all_keys() {
   std::string keys;
   for (const Field& field : fields) keys += fmt::format("{}{}", keys.empty() ? "" : ", ", field.key);
@@ -119,8 +114,7 @@ std::string to_comments(const Provenance& how) {
 bool ProvenanceReader::read(std::string_view comment, std::size_t line) {
   const std::size_t mark = comment.find_first_of(":=");
   if (mark == std::string_view::npos) return false;
-  const std::string_view key = without_spaces_around(comment.substr(0, mark)),
-                         value = without_spaces_around(comment.substr(mark + 1));
+  const std::string_view key = trimmed(comment.substr(0, mark)), value = trimmed(comment.substr(mark + 1));
   const auto* const field =
       std::ranges::find(fields, letters_of(key), [](const Field& of) { return letters_of(of.key); });
   if (field == std::end(fields)) return false;

@@ -8,6 +8,7 @@
 #include "attest/problem/error.h"
 #include "attest/problem/file.h"
 #include "attest/problem/problem_limits.h"
+#include "attest/problem/text.h"
 #include "attest/simulator/models.h"
 #include "output.h"
 #include "parse.h"
@@ -83,9 +84,9 @@ Json parse_page_table(std::string_view text) {
 }
 
 Json case_argument(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t\n\r");
-  if (first == std::string::npos) throw InvalidInput("case", "''", "is neither a file nor a JSON object");
-  const bool is_json = text[first] == '{';
+  const std::string_view inner = trimmed(text);
+  if (inner.empty()) throw InvalidInput("case", "''", "is neither a file nor a JSON object");
+  const bool is_json = inner.front() == '{';
   // A case has some twenty short fields; a file of a megabyte is not one.
   const Case c = case_from_json_text(is_json ? text : read_file("case", text, 1u << 20));
   return to_json(c);

@@ -23,11 +23,6 @@ std::string demangled(const std::string& name) {
   return status == 0 ? plain.get() : name;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == std::string_view::npos ? "" : text.substr(first, last - first + 1);
-}
-
 /// What follows `mark`, up to white space; empty where there is none.
 std::string_view word_after(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);

@@ -9,6 +9,13 @@
 namespace attest {
 namespace {
 
+TEST(Text, IsTrimmedAtBothEnds) {
+  EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed("a"), "a");
+  EXPECT_EQ(trimmed(" \n "), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
 TEST(Text, ControlCharactersAndWhatIsNotUtf8AreEscapedAndNothingElse) {
   EXPECT_EQ(escaped(""), "");
   for (const std::string text : {"plain", "\xc3\xa9\xc2\xa0\xe2\x82\xac\xf0\x9f\x98\x80", "a\\x1b"})

@@ -1,6 +1,5 @@
 // Ctrl-C, SIGTERM, and SIGHUP of a terminal that goes.
 #pragma once
-#include <csignal>
 
 namespace attest {
 
@@ -10,17 +9,14 @@ bool stop_requested() noexcept;
 /// What was asked for has happened.
 void clear_stop() noexcept;
 
-/// While it lives, SIGINT, SIGTERM and, but under nohup, SIGHUP are request_stop(); a second one of a kind ends
-/// the process at once, and each Child with its group.
+/// While it lives, SIGINT, SIGTERM and, but under nohup, SIGHUP are request_stop(); a second one of a kind does what it
+/// did before: it ends attest at once. One lives at a time.
 class StopOnSignals {
  public:
   StopOnSignals();
   ~StopOnSignals();
   StopOnSignals(const StopOnSignals&) = delete;
   StopOnSignals& operator=(const StopOnSignals&) = delete;
-
- private:
-  struct sigaction before_[3];
 };
 
 }  // namespace attest

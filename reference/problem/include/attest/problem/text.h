@@ -1,10 +1,13 @@
-// Names that somebody gives, and files and pages then show.
+// Text that somebody gives, and files and pages then show.
 #pragma once
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace attest {
+
+/// Without the spaces, tabs and ends of lines around it.
+std::string_view trimmed(std::string_view text);
 
 /// Bytes of the well-formed UTF-8 character that `text`, which is not empty, begins with; 0 if none does.
 std::size_t utf8_length(std::string_view text);

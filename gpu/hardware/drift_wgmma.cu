@@ -4,18 +4,16 @@
 namespace attest::hardware {
 namespace {
 
-constexpr int kSlots = 2;
-
 /// A kernel's tiles, and what of shared memory they take.
-template <int TileN, int Headdim, int Warpgroups, bool PInSmem, bool Turns>
+template <int TileN, int Headdim, int Warpgroups, bool PInSmem, bool Turns, int Slots>
 struct Shape {
-  static constexpr int tile_n = TileN, headdim = Headdim, warpgroups = Warpgroups;
+  static constexpr int tile_n = TileN, headdim = Headdim, warpgroups = Warpgroups, slots = Slots;  // of K, and of V
   static constexpr bool p_in_smem = PInSmem, turns = Turns;
   static constexpr int threads = (Warpgroups + 1) * 128;
   static constexpr int rows_bytes = 64 * Headdim * 2;  // a warpgroup's of Q, or of O
   static constexpr int p_bytes = PInSmem ? 64 * TileN * 2 : 0;
   static constexpr int tile_bytes = TileN * Headdim * 2;
-  static constexpr int q = 0, k = Warpgroups * rows_bytes, v = k + kSlots * tile_bytes, p = v + kSlots * tile_bytes;
+  static constexpr int q = 0, k = Warpgroups * rows_bytes, v = k + Slots * tile_bytes, p = v + Slots * tile_bytes;
   // O leaves from where Q lies: the next Q is asked for when O has been read
   static constexpr int bytes = 1024 + p + Warpgroups * p_bytes;
 };
@@ -184,20 +182,20 @@ __device__ void consume(const DriftArguments& a, std::uint32_t base, const Ring&
 template <class S>
 __global__ void __launch_bounds__(S::threads, 1) probe_drift_wgmma(DriftArguments a) {
   extern __shared__ __align__(1024) std::uint8_t smem[];
-  __shared__ std::uint64_t barriers[2 + 4 * kSlots];
+  __shared__ std::uint64_t barriers[2 + 4 * S::slots];
   const std::uint32_t base = (static_cast<std::uint32_t>(__cvta_generic_to_shared(smem)) + 1023) / 1024 * 1024;
   const auto bars = static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers));
   for (int i = threadIdx.x; i < S::bytes / 4; i += blockDim.x)
     reinterpret_cast<std::uint32_t*>(smem)[i] = random_pair(i);
-  if (threadIdx.x < 2 + 4 * kSlots) {
-    const bool full = threadIdx.x < 1 + 2 * kSlots;
+  if (threadIdx.x < 2 + 4 * S::slots) {
+    const bool full = threadIdx.x < 1 + 2 * S::slots;
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(bars + threadIdx.x * 8), "r"(full ? 1 : S::warpgroups));
   }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  const std::uint32_t full = bars, empty = bars + (1 + 2 * kSlots) * 8;
+  const std::uint32_t full = bars, empty = bars + (1 + 2 * S::slots) * 8;
   const Ring q{base + S::q, full, empty, 1, S::warpgroups * S::rows_bytes};
-  const Ring k{base + S::k, full + 8, empty + 8, kSlots, S::tile_bytes};
-  const Ring v{base + S::v, full + 8 + kSlots * 8, empty + 8 + kSlots * 8, kSlots, S::tile_bytes};
+  const Ring k{base + S::k, full + 8, empty + 8, S::slots, S::tile_bytes};
+  const Ring v{base + S::v, full + 8 + S::slots * 8, empty + 8 + S::slots * 8, S::slots, S::tile_bytes};
   const long long began = start_together(a);
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   if (group < S::warpgroups) {
@@ -222,18 +220,20 @@ void launch(int sms, const DriftArguments& a) {
   check(cudaGetLastError());
 }
 
-template <int TileN, int Headdim, int Warpgroups, bool PInSmem, bool Turns>
+template <int TileN, int Headdim, int Warpgroups, bool PInSmem, bool Turns, int Slots = 2>
 DriftKernel kernel() {
-  using S = Shape<TileN, Headdim, Warpgroups, PInSmem, Turns>;
+  using S = Shape<TileN, Headdim, Warpgroups, PInSmem, Turns, Slots>;
   return {"wgmma", TileN, Headdim, Warpgroups, Turns, 1, S::tile_bytes, Warpgroups * S::rows_bytes, launch<S>};
 }
 
 }  // namespace
 
 std::vector<DriftKernel> drift_kernels_wgmma() {
-  return {kernel<128, 128, 2, false, true>(), kernel<128, 128, 2, false, false>(), kernel<176, 128, 2, false, true>(),
-          kernel<128, 64, 3, false, true>(),  kernel<128, 64, 3, false, false>(),  kernel<192, 64, 3, true, true>(),
-          kernel<192, 64, 3, true, false>(),  kernel<80, 256, 2, false, true>()};
+  return {kernel<128, 128, 2, false, true>(),    kernel<128, 128, 2, false, false>(),
+          kernel<176, 128, 2, false, true>(),    kernel<128, 64, 3, false, true>(),
+          kernel<128, 64, 3, false, false>(),    kernel<192, 64, 3, true, true>(),
+          kernel<192, 64, 3, true, false>(),     kernel<80, 256, 2, false, true>(),
+          kernel<128, 192, 2, false, true, 1>(), kernel<128, 256, 2, false, true, 1>()};
 }
 
 }  // namespace attest::hardware

@@ -100,25 +100,6 @@ TEST(ThirdParty, CallsFurthestOffOnOtherH200s) {
   EXPECT_LT(most, 0.091);
 }
 
-// What is off at headdim 192 would be right if CTAs walked so little apart: docs/simulator.md, "Open".
-TEST(ThirdParty, L2ReadsAtHeaddim192WereCTAsToWalkLessApart) {
-  const DeviceSpec h200 = load_device("h200");
-  int calls = 0;
-  for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_drawn.csv")) {
-    if (row.at("headdim") != 192) continue;
-    const Case c = case_of(row);
-    KernelPlan plan = plan_named(row.kernel, c, h200);
-    const double as_it_is = ratios_of(simulate(c, plan, h200, row.kernel), row).l2_read;
-    plan.step_deviation = row.kernel == "fa2" ? 5 : 4;
-    const double ratio = ratios_of(simulate(c, plan, h200, row.kernel), row).l2_read;
-    std::printf("%6s %-70s %.3f, with %d thousandths of a key tile %.3f\n", row.kernel.c_str(), command_line(c).c_str(),
-                as_it_is, plan.step_deviation, ratio);
-    EXPECT_NEAR(ratio, 1, 0.13);
-    ++calls;
-  }
-  EXPECT_EQ(calls, 8);
-}
-
 // Most with query heads that share key heads: docs/simulator.md, "Open". Two runs of a call read up to 6% more or less
 // from DRAM, and its prediction is one run too, so what is held is the mean of both.
 TEST(ThirdParty, CausalCallsOfFA3) {
@@ -171,8 +152,9 @@ TEST(ThirdParty, CuDnnMasksEveryTileWhereItsPlanSaysSo) {
   EXPECT_EQ(masking, 2);
 }
 
-// docs/results/h200-sm.md: when query tiles end on SMs of one clock, over a key tile's time, which is how much longer
-// one head's queries, a tile for each CTA, take of more keys.
+// docs/results/h200-sm.md: when the first query tiles of SMs of one clock end, over a key tile's time, which is how
+// much longer one head's queries, a tile for each CTA, take of more keys. They do not begin together: what a key tile
+// varies by is by how much more they are apart with 16 times the keys.
 TEST(ThirdParty, CuDnnsCtasWalkApartAsTheyEnd) {
   std::map<int, std::map<double, double>> times;  // ns by headdim and keys
   for (const CountedCall& row : counted_calls(ATTEST_MEASURED "/h200_cudnn_waves.csv"))
@@ -180,29 +162,36 @@ TEST(ThirdParty, CuDnnsCtasWalkApartAsTheyEnd) {
       times[static_cast<int>(row.at("headdim"))][row.at("seqlen")] = row.at("gpu__time_duration.sum");
   std::map<std::pair<int, int>, std::vector<double>> deviations;  // by headdim and keys
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/one_gpc.csv"))
-    deviations[{std::stoi(row.at("headdim")), std::stoi(row.at("keys"))}].push_back(std::stod(row.at("deviation_ns")));
+    if (row.at("tile") == "0")
+      deviations[{std::stoi(row.at("headdim")), std::stoi(row.at("keys"))}].push_back(
+          std::stod(row.at("deviation_ns")));
+  const auto variance = [&](int headdim, int keys) {
+    std::vector<double>& ends = deviations.at({headdim, keys});
+    std::sort(ends.begin(), ends.end());
+    return std::pow((ends[(ends.size() - 1) / 2] + ends[ends.size() / 2]) / 2, 2);
+  };
   const DeviceSpec h200 = load_device("h200");
-  int kernels = 0;
-  for (auto& [call, ends] : deviations) {
-    const auto& [headdim, keys] = call;
+  for (const auto& [headdim, keys] :
+       {std::pair{64, 16384}, {64, 16392}, {96, 16384}, {128, 16384}, {128, 16392}, {192, 16384}, {256, 16384}}) {
     const auto& [few, short_time] = *times.at(headdim).begin();
     const auto& [many, long_time] = *times.at(headdim).rbegin();
     const double key_tile = (long_time - short_time) / ((many - few) / 128);
-    std::sort(ends.begin(), ends.end());
-    const double median = (ends[(ends.size() - 1) / 2] + ends[ends.size() / 2]) / 2;
-    const double step = median / (key_tile * std::sqrt(std::ceil(keys / 128.0)));
+    const int fewer = keys - 15 * 1024;
+    const double more_tiles = std::ceil(keys / 128.0) - std::ceil(fewer / 128.0);
+    const double step = std::sqrt((variance(headdim, keys) - variance(headdim, fewer)) / more_tiles) / key_tile;
     Case c;
     c.problem.headdim = c.problem.headdim_v = headdim;
     c.problem.seqlen_q = c.problem.seqlen_k = keys;
     const KernelPlan plan = plan_named("cudnn", c, h200);
     std::printf("headdim %3d, %5d keys: %.1f thousandths, the plan has %d\n", headdim, keys, 1000 * step,
                 plan.step_deviation);
-    if (keys != 4096 && !plan.masks_full_tiles) continue;
-    EXPECT_NEAR(1000 * step, plan.step_deviation, 1);
+    if (headdim == 256) {  // where what is read from DRAM keeps CTAs closer than one GPC's are that read from L2
+      EXPECT_GT(1000 * step, 2 * plan.step_deviation);
+      continue;
+    }
+    EXPECT_NEAR(1000 * step, plan.step_deviation, 2.2);
     EXPECT_EQ(step_deviation(plan, h200, 1), 1e-3 * plan.step_deviation);
-    ++kernels;
   }
-  EXPECT_EQ(kernels, 6);
 }
 
 TEST(ThirdParty, CallsWithFewerKeyHeads) { score("h200_gqa.csv"); }

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -33,7 +35,8 @@ DeviceSpec device_of_one_clock() {
 /// One head of 264 query tiles, so that two CTAs an SM walk its 256 key tiles together.
 Case one_head() {
   Case c;
-  c.problem = {1, 1, 1, 264 * 64, 256 * 64, 128, 128, Dtype::bf16, {}, Causal::none, -1, -1};
+  c.problem = {1,  1, 1, std::int64_t{264} * 64, std::int64_t{256} * 64, 128, 128, Dtype::bf16, {}, Causal::none,
+               -1, -1};
   return c;
 }
 
@@ -145,6 +148,48 @@ TEST(WalkVariation, CtasInStepSpreadAsByClocks) {
     EXPECT_NEAR(of_ctas.mean(), 0, 0.001);
     EXPECT_NEAR(spread, median, 0.0015);
   }
+}
+
+// By clocks (in_step_gpcs.csv), of CTAs with pages that do not begin with the launch: SMs of a GPC are as far apart
+// after few key tiles as after many, half of the TPCs' older CTAs not at all, GPCs by the time, and younger CTAs of an
+// SM a part of a key tile behind.
+TEST(WalkVariation, CtasWithPagesGoAsByClocks) {
+  const InStepTimes of = in_step_times(true, false);
+  Moments lag, in_gpc, of_gpcs, together;  // of the second and the third wave's ends
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/in_step_gpcs.csv")) {
+    const auto number = [&](const char* name) { return std::stod(row.at(name)); };
+    if (!row.at("call").starts_with("pages") || number("pair") < 2) continue;
+    lag.add(number("median"));
+    if (number("pair") == 2) in_gpc.add((number("gpc_q84") - number("gpc_q16")) / 2);
+    of_gpcs.add(number("gpcs") / (number("tiles") * number("pair")));
+    together.add(number("first_together"));
+  }
+  constexpr int sms = 132, gpcs = 8, launches = 60;
+  Moments behind, about_gpc, as_one;
+  Noise noise;
+  for (int launch = 0; launch < launches; ++launch) {
+    std::array<std::array<double, 2>, sms> ends{};
+    for (int sm = 0; sm < sms; ++sm)
+      for (int number = 0; number < 2; ++number) {
+        Slot slot;
+        slot.sm = sm, slot.gpc = sm / 2 % gpcs, slot.number = number, slot.draws = std::int64_t{1000} * launch;
+        for (slot.position = 1; slot.position <= 32; ++slot.position)
+          ends[sm][number] += varied_in_step(slot, of, 1, 1, 2, noise);
+      }
+    for (int sm = 0; sm < sms; ++sm) {
+      behind.add(ends[sm][1] - ends[sm][0]);
+      const int other = sm / 2 % gpcs * 2;  // of its GPC
+      if (sm / 2 != other / 2) about_gpc.add((ends[sm][0] - ends[other][0]) / std::sqrt(2.0));
+      if (sm % 2 == 0) as_one.add(ends[sm][0] == ends[sm + 1][0] ? 1 : 0);
+    }
+  }
+  std::printf("behind %.3f of %.3f, in a GPC %.3f of %.3f, GPCs %.4f of %.4f, together %.2f of %.2f\n", behind.mean(),
+              lag.mean(), about_gpc.deviation(), in_gpc.mean(), of.of_gpc, of_gpcs.mean(), as_one.mean(),
+              together.mean());
+  EXPECT_NEAR(behind.mean(), lag.mean(), 0.01);
+  EXPECT_NEAR(about_gpc.deviation(), in_gpc.mean(), 0.02);
+  EXPECT_NEAR(of.of_gpc, of_gpcs.mean(), 0.0006);
+  EXPECT_NEAR(as_one.mean(), together.mean(), 0.1);  // which TPCs do is drawn once
 }
 
 // An event of several key tiles varies as so many events of one.

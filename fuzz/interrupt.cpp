@@ -34,8 +34,7 @@ StopOnSignals::StopOnSignals() {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < std::size(stopping_signals); ++i) {
     ::sigaction(stopping_signals[i], nullptr, &before[i]);
-    const bool under_nohup = stopping_signals[i] == SIGHUP && before[i].sa_handler == SIG_IGN;
-    if (!under_nohup) ::sigaction(stopping_signals[i], &action, nullptr);
+    if (before[i].sa_handler != SIG_IGN) ::sigaction(stopping_signals[i], &action, nullptr);
   }
 }
 

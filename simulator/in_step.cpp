@@ -18,15 +18,18 @@ InStepTimes in_step_times(bool pages, bool at_launch) {
   // as near by chance; the others of in_step_lags.csv, those of pages of in_step_pages.csv and, where they do not begin
   // with a launch, of in_step_gpcs.csv; of_tile, and how far pages' are apart at a launch, by notes of each key tile
   // (h200-sm.md)
-  if (pages && at_launch)  // after 32 key tiles, of twelve launches; they spread the more the longer they go
-    return {
-        .lag_at_launch = 0.004, .lag = 0.004, .apart_at_first = 0.006, .apart = 0.006, .of_sm = 0.0011, .mates = 0.95};
+  if (pages && at_launch)  // after 32 key tiles, of twelve launches, all GPCs together
+    return {.lag_at_launch = 0.004,
+            .lag = 0.004,
+            .apart = 0.0085,
+            .older_does_not_vary = true,
+            .of_sm = 0.0011,
+            .mates = 0.95};
   if (pages)
     return {.lag_at_launch = 0.004,
             .lag = 0.09,
-            .apart_at_first = 0.042,
             .apart = 0.042,
-            .leads = true,
+            .older_does_not_vary = true,
             .at_begin = 0.075,
             .of_gpc = 0.0038,
             .mates = 0.52};
@@ -41,7 +44,7 @@ InStepTimes in_step_times(bool pages, bool at_launch) {
 }
 
 double InStepTimes::behind(double part) const {
-  return std::abs(lag + (leads ? 1 : std::sqrt(2.0)) * apart * deviate(part));
+  return std::abs(lag + (older_does_not_vary ? 1 : std::sqrt(2.0)) * apart * deviate(part));
 }
 
 double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise) {
@@ -54,7 +57,7 @@ double varied_in_step(Slot& slot, const InStepTimes& times, double each, int til
   };
   const double before = slot.ahead, mean = (times.lag - times.lag_at_launch) * slot.number * each;
   const bool first = slot.position - tiles == slot.walk.first;
-  if (times.leads && slot.number == 0) {
+  if (times.older_does_not_vary && slot.number == 0) {
     slot.ahead = 0;
   } else {
     const double kept = times.spreads_in == 0 ? 0 : std::exp(-tiles / times.spreads_in);
@@ -63,7 +66,7 @@ double varied_in_step(Slot& slot, const InStepTimes& times, double each, int til
   }
   const double of_gpc = deviate(in_unit(mix(static_cast<std::uint64_t>(slot.gpc) << 32 | of_gpcs))),
                lasting = (sharing > 1 ? times.of_sm * of_sm(0) : 0) * tiles + times.of_gpc * of_gpc * tiles,
-               passing = (times.of_tile * std::sqrt(tiles) + (first ? times.at_begin : 0)) * of_sm(++slot.draws);
+               passing = std::hypot(times.of_tile * std::sqrt(tiles), first ? times.at_begin : 0) * of_sm(++slot.draws);
   return each * (lasting + passing) + slot.ahead - before;
 }
 

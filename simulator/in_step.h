@@ -13,15 +13,15 @@ namespace attest {
 /// apart (simulator/measured/cta_leads.csv); warps that execute a function's jumps together share what is fetched.
 bool keeps_in_step(const KernelPlan& plan, const DeviceSpec& device, bool pages);
 
-/// How such CTAs go, in parts of a key tile's time. Two of an SM are `lag` apart, whatever those before them were;
-/// each, or the younger where the older one `leads`, is off by `apart_at_first` in its first key tile and by `apart`
-/// later, of which after `spreads_in` key tiles 1/e is what it was (0: nothing), beside what both are off by: `of_tile`
-/// in each key tile and `at_begin` in the first. SMs with two are off by `of_sm` for as long as a kernel runs, GPCs by
-/// `of_gpc`. The SMs of `mates` of the TPCs go together.
+/// How such CTAs go, in parts of a key tile's time. Two of an SM are `lag` apart, whatever those before them were.
+/// Each, or the younger alone where the `older_does_not_vary`, is off by `apart_at_first` in its first key tile and by
+/// `apart` later, of which after `spreads_in` key tiles 1/e is what it was (0: nothing, and the first is as the
+/// others), beside what both are off by: `of_tile` in each key tile and `at_begin` in the first. SMs with two are off
+/// by `of_sm` for as long as a kernel runs, GPCs by `of_gpc`. The SMs of `mates` of the TPCs go together.
 struct InStepTimes {
   double lag_at_launch = 0;  // whose CTAs begin so far apart; the others begin as those before them end
   double lag = 0, apart_at_first = 0, apart = 0, spreads_in = 0;
-  bool leads = false;
+  bool older_does_not_vary = false;
   double of_tile = 0, at_begin = 0, of_sm = 0, of_gpc = 0, mates = 0;
   /// How far one is behind the other once they are apart, of all distances that there are by the `part` that is less.
   double behind(double part) const;

@@ -77,7 +77,7 @@ constexpr PlanField fields[] = {
     {"older_cta_lead", &P::older_cta_lead, 0, 999, Kind::known,
      "an SM's oldest CTA is so many thousandths faster than the mean of its CTAs, as clocks have it; 0: alike"},
     {"step_deviation", &P::step_deviation, 0, 999, Kind::known,
-     "of a key tile's time, in thousandths, as clocks have it; 0: as its matrix instruction has it"},
+     "of a key tile's time, in thousandths, by clocks or counters; 0: as its matrix instruction has it"},
     {"softmax_ahead", &P::softmax_ahead, 0, 2000, Kind::known,
      "within_warpgroup: thousandths of maxima, then of exponentials, before the wait for O += P V"},
 };

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """How far CTAs of cuDNN's forward walk apart on SMs of one GPC, which have one clock; nothing of it is changed.
 
-    bench/hardware/cta_clocks/one_gpc.py ./libone_gpc.so docs/results/h200-l2/sm_places.csv > one_gpc.csv
-    bench/hardware/cta_clocks/one_gpc.py ./libone_gpc.so docs/results/h200-l2/sm_places.csv alone > one_sm.csv
+    bench/hardware/run.py l2_probe . sm_places    # of that very GPU
+    bench/hardware/cta_clocks/one_gpc.py ./libone_gpc.so sm_places.csv > one_gpc.csv
+    bench/hardware/cta_clocks/one_gpc.py ./libone_gpc.so sm_places.csv alone > one_sm.csv
 
 All other SMs are held (one_gpc.cu), and one of them watches when each query tile is written. All read one head, from L2.
 deviation_ns is that of the ends of the tiles that 16 SMs do as their first, their second and so on. Where the watcher
-stood still for longer than tiles end apart there is no row. `alone`: one SM after the other, tile_ns is what each of its
+stood still, which is taken to be so where tiles end more than 8 us apart or fewer than four of them apart, there is no
+row. `alone`: one SM after the other, tile_ns is what each of its
 query tiles behind the first takes.
 """
 

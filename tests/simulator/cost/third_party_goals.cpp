@@ -58,7 +58,7 @@ constexpr const char *blind = "h200_blind.csv", *waves = "h200_cudnn_waves.csv",
                      *fa2_heads = "h100_fa2_heads.csv", *after = "h200_fa2_after.csv",
                      *strides = "h200_fa2_strides.csv",
                      *of_72 = "headdims 72 to 104: sectors that rows and stores of a row share; LSE",
-                     *of_192 = "headdims 192 and 256, one slot for K: CTAs that read from DRAM keep together",
+                     *of_192 = "headdims 192 and 256, one slot each for K and V: not known why",
                      *of_lse = "lengths that eight does not divide: sectors of LSE that two stores share",
                      *of_once = "10,526 keys at headdim 80: of what CTAs spill once half is written, not known why",
                      *of_few = "calls of 2 to 24 heads: which of them CTAs read together";

@@ -9,8 +9,9 @@ bool stop_requested() noexcept;
 /// What was asked for has happened.
 void clear_stop() noexcept;
 
-/// While it lives, SIGINT, SIGTERM and, but under nohup, SIGHUP are request_stop(); a second one of a kind does what it
-/// did before: it ends attest at once. One lives at a time.
+/// While it lives, those of SIGINT, SIGTERM and SIGHUP that are not ignored (as nohup has it) are request_stop(); a
+/// second one of a kind does what it did before: tools::EndOnSignals ends attest and each Child at once. One lives at a
+/// time.
 class StopOnSignals {
  public:
   StopOnSignals();

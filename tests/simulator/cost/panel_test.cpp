@@ -183,10 +183,10 @@ TEST(Panel, PagesByWaves) {
   expect_pages(ATTEST_H200_MEASURE "/in_step_waves.csv",
                Reached({{"l2_read_bytes", 5.7, 16.2}, {"sm_read_bytes", 0.1, 0.2}}), 44);
 }
-// Others, counted when the walk had those.
+// Others, counted when the walk had those: fourteen before older CTAs of a launch went as one, twelve after that.
 TEST(Panel, PagesCountedAfterwards) {
   expect_pages(ATTEST_H200_MEASURE "/pages_blind.csv",
-               Reached({{"l2_read_bytes", 5.6, 20.6}, {"sm_read_bytes", 0.1, 0.2}}), 14);
+               Reached({{"l2_read_bytes", 5.5, 20.6}, {"sm_read_bytes", 0.1, 0.2}}), 26);
 }
 
 /// By samples of a launch: cycles that its warps wait for `reason`, all together.

@@ -32,6 +32,11 @@ void Progress::show(double seconds, std::uint64_t done, std::uint64_t failed) {
                    counted ? fmt::format(" of {}", cases_) : "", rate, left, failed));
 }
 
+void Progress::show(double seconds, std::uint64_t done, std::uint64_t of, std::string_view things) {
+  const double left = seconds / static_cast<double>(done) * static_cast<double>(of - done);
+  say(seconds, fmt::format("{} of {} {}, {:.0f} s left", done, of, things, left));
+}
+
 void Progress::say(double seconds, std::string_view what) {
   if (!enabled_ || seconds < next_) return;
   next_ = seconds + (terminal_ ? 1 : 5);

@@ -37,9 +37,16 @@ bool are_comparable(const MeasuredCall& call, const MeasuredCall& other) {
                      [&](const auto& counter) { return counters.contains(counter.first); });
 }
 
-Agreements agreements(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
+std::vector<MeasuredCall> means_of(const std::vector<MeasuredCall>& counts) {
+  std::vector<MeasuredCall> means;
+  for (const std::vector<MeasuredCall>& of_call : counts_by_call(counts)) means.push_back(mean_of(of_call));
+  return means;
+}
+
+Agreements agreements(const std::vector<MeasuredCall>& counts, const std::vector<MeasuredCall>& other_counts) {
   Agreements all;
-  for (const MeasuredCall& call : calls) {
+  const std::vector<MeasuredCall> others = means_of(other_counts);
+  for (const MeasuredCall& call : means_of(counts)) {
     const MeasuredCall* const other = same_call(call, others);
     if (other == nullptr || call.launches.size() != 1 || other->launches.size() != 1) continue;
     ++all.calls;

@@ -113,6 +113,35 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.kernels; }},
 };
 
+Value deviation_of(std::span<const MeasuredCall> counts, const Figure& f, Value mean) {
+  if (counts.size() < 2 || mean.value_or(0) == 0) return std::nullopt;
+  double squares = 0;
+  for (const MeasuredCall& count : counts) {
+    const Value counted = f.measured(count, f.counter);
+    if (!counted) return std::nullopt;
+    squares += (*counted / *mean - 1) * (*counted / *mean - 1);
+  }
+  return std::sqrt(squares / static_cast<double>(counts.size() - 1));
+}
+
+template <class Part>
+MeanAndMost over_calls(const std::vector<Comparison>& comparisons, std::string_view figure, std::string_view mechanism,
+                       Part part_of) {
+  MeanAndMost all;
+  for (const Comparison& comparison : comparisons) {
+    if (!mechanism.empty() && comparison.call.mechanism != mechanism) continue;
+    for (const ComparedFigure& f : comparison.figures) {
+      const Value part = f.name == figure ? part_of(f) : std::nullopt;
+      if (!part) continue;
+      ++all.calls;
+      all.mean += *part;
+      if (all.worst == nullptr || *part > all.most) all.most = *part, all.worst = &comparison;
+    }
+  }
+  if (all.calls > 0) all.mean /= all.calls;
+  return all;
+}
+
 }  // namespace
 
 std::optional<double> ComparedFigure::ratio() const {
@@ -127,10 +156,11 @@ std::optional<double> ComparedFigure::error() const {
   return std::abs(*predicted - *measured) / denominator;
 }
 
-Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan,
+Comparison compare(std::span<const MeasuredCall> counts, const DeviceSpec& rated, const DescribedPlan* plan,
                    const Provenance& how) {
   Comparison result;
-  result.call = call;
+  const MeasuredCall& call = result.call = mean_of(counts);
+  result.counts = counts.size();
   check_own_kernel(call.kernel, call.c);
   // a clock that is lower than the highest leaves DRAM and L2 more time a cycle
   DeviceSpec device = rated;
@@ -169,6 +199,7 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
     ComparedFigure& figure = result.figures.emplace_back();
     figure.name = f.name, figure.unit = f.unit, figure.counter = f.counter, figure.model = f.model;
     figure.measured = f.measured(call, f.counter);
+    figure.deviation = deviation_of(counts, f, figure.measured);
     if (f.least_denominator != nullptr) figure.least_denominator = f.least_denominator(call.c.problem);
     if (report && f.predicted != nullptr) figure.predicted = f.predicted(*report);
     if (unfused && f.unfused != nullptr) figure.predicted = f.unfused(*unfused);
@@ -178,21 +209,13 @@ Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const Desc
   return result;
 }
 
-FigureErrors errors_of(const std::vector<Comparison>& comparisons, std::string_view figure,
-                       std::string_view mechanism) {
-  FigureErrors errors;
-  for (const Comparison& comparison : comparisons) {
-    if (!mechanism.empty() && comparison.call.mechanism != mechanism) continue;
-    for (const ComparedFigure& f : comparison.figures) {
-      if (f.name != figure || !f.error()) continue;
-      const double error = *f.error();
-      ++errors.calls;
-      errors.mean += error;
-      if (errors.worst == nullptr || error > errors.most) errors.most = error, errors.worst = &comparison;
-    }
-  }
-  if (errors.calls > 0) errors.mean /= errors.calls;
-  return errors;
+MeanAndMost errors_of(const std::vector<Comparison>& comparisons, std::string_view figure, std::string_view mechanism) {
+  return over_calls(comparisons, figure, mechanism, [](const ComparedFigure& f) { return f.error(); });
+}
+
+MeanAndMost deviations_of(const std::vector<Comparison>& comparisons, std::string_view figure,
+                          std::string_view mechanism) {
+  return over_calls(comparisons, figure, mechanism, [](const ComparedFigure& f) { return f.deviation; });
 }
 
 std::vector<std::string> mechanisms_of(const std::vector<Comparison>& comparisons) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -61,10 +62,20 @@ std::string to_table(const Comparison& comparison) {
   std::string text = fmt::format("{}, kernel {}\n", case_words(comparison.call.c), comparison.call.kernel);
   text += comparison.unpredicted.empty() ? fmt::format("predicted by plan {}\n\n", comparison.plan_name)
                                          : fmt::format("not predicted: {}\n\n", comparison.unpredicted);
-  text += fmt::format("{:<26}{:>14}{:>14}{:>8}  {}\n", "", "predicted", "measured", "ratio", "counter");
+  const bool again = comparison.counts > 1;
+  if (again)
+    text += fmt::format("counted {} times: measured is the mean, from which counts deviate by (standard deviation)\n\n",
+                        comparison.counts);
+  const auto line = [&](std::string_view name, std::string_view predicted, std::string_view measured,
+                        std::string_view deviation, std::string_view ratio, std::string_view counter) {
+    text += fmt::format("{:<26}{:>14}{:>14}", name, predicted, measured);
+    if (again) text += fmt::format("{:>9}", deviation);
+    text += fmt::format("{:>8}  {}\n", ratio, counter);
+  };
+  line("", "predicted", "measured", "by", "ratio", "counter");
   for (const ComparedFigure& f : comparison.figures)
-    text += fmt::format("{:<26}{:>14}{:>14}{:>8}  {}\n", f.name, figure_text(f.predicted, f.unit),
-                        figure_text(f.measured, f.unit), ratio_text(f), f.counter);
+    line(f.name, figure_text(f.predicted, f.unit), figure_text(f.measured, f.unit),
+         f.deviation ? fmt::format("{:.2f}%", 100 * *f.deviation) : "-", ratio_text(f), f.counter);
   return text;
 }
 
@@ -78,18 +89,23 @@ std::string to_table(const std::vector<Comparison>& comparisons) {
     for (const auto& [name, title] : columns) text += fmt::format("{:>11}", ratio_text(figure_of(comparison, name)));
     text += "\n";
   }
-  const auto errors = [&](std::string_view mechanism, std::string_view words) {
+  const auto line = [&](auto over, std::string_view mechanism, std::string_view words) {
     text += fmt::format("{:<61}", words);
     for (const auto& [name, title] : columns) {
-      const FigureErrors e = errors_of(comparisons, name, mechanism);
-      text += e.calls == 0 ? fmt::format("{:>11}", "-")
-                           : fmt::format("{:>5}/{:<5}", decimal(100 * e.mean, 1), decimal(100 * e.most, 1));
+      const MeanAndMost parts = over(comparisons, name, mechanism);
+      text += parts.calls == 0 ? fmt::format("{:>11}", "-")
+                               : fmt::format("{:>5}/{:<5}", decimal(100 * parts.mean, 1), decimal(100 * parts.most, 1));
     }
     text += "\n";
   };
-  text += "\nerror in %, mean/most\n";
-  for (const std::string& mechanism : mechanisms_of(comparisons)) errors(mechanism, mechanism_text(mechanism));
-  errors("", "all");
+  const auto lines = [&](std::string_view heading, auto over) {
+    text += fmt::format("\n{}\n", heading);
+    for (const std::string& mechanism : mechanisms_of(comparisons)) line(over, mechanism, mechanism_text(mechanism));
+    line(over, "", "all");
+  };
+  lines("error in %, mean/most", errors_of);
+  if (std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& c) { return c.counts > 1; }))
+    lines("standard deviation of counts in %, mean/most", deviations_of);
   return text;
 }
 
@@ -100,6 +116,7 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
                        {"unit", f.unit},
                        {"predicted", number(f.predicted)},
                        {"measured", number(f.measured)},
+                       {"deviation", number(f.deviation)},
                        {"ratio", number(f.ratio())},
                        {"error", number(f.error())},
                        {"counter", f.counter},
@@ -109,6 +126,7 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
   return {{"mechanism", comparison.call.mechanism},
           {"kernel", comparison.call.kernel},
           {"case", to_json(comparison.call.c)},
+          {"counts", comparison.counts},
           {"plan", comparison.plan_name},
           {"unpredicted", comparison.unpredicted},
           {"bound", comparison.bound},

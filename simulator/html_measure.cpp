@@ -14,11 +14,12 @@ using Json = nlohmann::ordered_json;
 Json value(const std::optional<double>& x) { return x ? Json(*x) : Json(nullptr); }
 
 Json call_json(const Comparison& comparison) {
-  Json predicted = Json::array(), measured = Json::array(), errors = Json::array();
+  Json predicted = Json::array(), measured = Json::array(), errors = Json::array(), deviations = Json::array();
   for (const ComparedFigure& figure : comparison.figures) {
     predicted.push_back(value(figure.predicted));
     measured.push_back(value(figure.measured));
     errors.push_back(value(figure.error()));
+    deviations.push_back(value(figure.deviation));
   }
   return {{"words", fmt::format("{}, {}", comparison.call.kernel, page_words(comparison.call.c))},
           {"mechanism", comparison.call.mechanism},
@@ -26,7 +27,9 @@ Json call_json(const Comparison& comparison) {
           {"unpredicted", comparison.unpredicted},
           {"predicted", predicted},
           {"measured", measured},
-          {"errors", errors}};
+          {"errors", errors},
+          {"counts", comparison.counts},
+          {"deviations", deviations}};
 }
 
 std::string headline_of_call(const Comparison& comparison) {

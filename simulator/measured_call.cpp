@@ -19,6 +19,8 @@
 namespace attest {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr std::string_view cycles = "sm__cycles_elapsed.max", nanoseconds = "gpu__time_duration.sum";
 constexpr std::string_view must_be_printable = "must be UTF-8 without control characters";
 constexpr std::string_view first_columns = "mechanism,kernel,case,launch,function";
@@ -209,7 +211,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
     if (*launch == 0) {
       refuse_unfinished();
       MeasuredCall& call = result.calls.emplace_back();
-      result.lines.push_back(at);
+      call.line = at;
       call.mechanism = cells[0], call.kernel = cells[1];
       try {
         call.c = case_from_json_text(cells[2]);
@@ -246,6 +248,35 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
   refuse_unfinished();
   result.how = how.result();
   return result;
+}
+
+std::vector<std::vector<MeasuredCall>> counts_by_call(const std::vector<MeasuredCall>& counts) {
+  std::vector<std::vector<MeasuredCall>> calls;
+  std::map<std::string, std::size_t> numbers;
+  for (const MeasuredCall& count : counts) {
+    const std::string call = Json({count.mechanism, count.kernel, to_json(count.c), count.launches.size()}).dump();
+    const auto [at, is_new] = numbers.emplace(call, calls.size());
+    if (is_new) calls.emplace_back();
+    calls[at->second].push_back(count);
+  }
+  return calls;
+}
+
+MeasuredCall mean_of(std::span<const MeasuredCall> counts) {
+  MeasuredCall mean = counts.front();
+  for (std::size_t i = 0; i < mean.launches.size(); ++i) {
+    auto& counters = mean.launches[i].counters;
+    for (auto counter = counters.begin(); counter != counters.end();) {
+      std::optional<double> sum = 0;
+      for (const MeasuredCall& count : counts) {
+        const auto value = counter_of(count.launches.at(i), counter->first);
+        sum = sum && value ? std::make_optional(*sum + *value) : std::nullopt;
+      }
+      if (sum) counter->second = *sum / static_cast<double>(counts.size());
+      counter = sum ? std::next(counter) : counters.erase(counter);
+    }
+  }
+  return mean;
 }
 
 std::vector<MeasuredLaunch> launches_from_ncu(std::string_view log) {

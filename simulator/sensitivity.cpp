@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "attest/problem/error.h"
+#include "attest/simulator/in_parallel.h"
 
 namespace attest {
 namespace {
@@ -62,23 +62,10 @@ std::vector<Estimate> estimates_behind(const SimulationReport& report,
   std::vector<FieldOrigin> fields = report.device.origins;
   std::erase_if(fields, [](const FieldOrigin& o) { return !o.estimated; });
   std::vector<Prediction> predictions(2 * fields.size());  // halved, doubled
-  std::size_t done = 0;
-  std::exception_ptr failed;
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
-    std::exception_ptr failure;
-    try {
-      predictions[i] = predict_with(report, fields[i / 2].field, i % 2 == 0 ? 0.5 : 2);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-#pragma omp critical(attest_sensitivity)
-    {
-      if (failure) failed = failure;
-      if (progress) progress(++done, predictions.size());
-    }
-  }
-  if (failed) std::rethrow_exception(failed);
+  in_parallel(
+      predictions.size(),
+      [&](std::size_t i) { predictions[i] = predict_with(report, fields[i / 2].field, i % 2 == 0 ? 0.5 : 2); },
+      progress);
 
   std::vector<Estimate> behind;
   const auto figures = figures_of(report);

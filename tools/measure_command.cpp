@@ -1,6 +1,7 @@
 // attest measure: the GPU's counters beside the prediction.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 
 #include "attest/fuzz/check.h"
 #include "attest/fuzz/inspect.h"
+#include "attest/fuzz/progress.h"
 #include "attest/fuzz/timing_worker.h"
 #include "attest/gpu/plugin.h"
 #include "attest/gpu/python_kernel.h"
@@ -19,6 +21,7 @@
 #include "attest/problem/text.h"
 #include "attest/simulator/calibration.h"
 #include "attest/simulator/comparison.h"
+#include "attest/simulator/in_parallel.h"
 #include "case_flags.h"
 #include "commands.h"
 #include "kernel_flag.h"
@@ -86,8 +89,15 @@ DeviceSpec device_of(const Flags& flags, const Provenance& how) {
   return *std::move(called);
 }
 
-void measure(std::vector<MeasuredCall>& calls, const Provenance& how, bool progress) {
-  (how.via == Profiler::ncu ? measure_with_ncu : measure_with_cupti)(calls, *how.warm, progress);
+std::int64_t read_repeats(const Flags& flags) { return flags.integer("--repeats", 1, 1000).value_or(1); }
+
+/// Counts all calls, and then all of them again, until each has `repeats` counts.
+std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, const Provenance& how,
+                                  bool progress) {
+  std::vector<MeasuredCall> counts;
+  for (std::int64_t i = 0; i < repeats; ++i) counts.insert(counts.end(), calls.begin(), calls.end());
+  (how.via == Profiler::ncu ? measure_with_ncu : measure_with_cupti)(counts, *how.warm, progress);
+  return counts;
 }
 
 Json comparisons_json(const std::vector<Comparison>& comparisons) {
@@ -102,13 +112,16 @@ Json errors_json(const std::vector<Comparison>& comparisons) {
   mechanisms.emplace_back();
   for (const std::string& mechanism : mechanisms)
     for (const ComparedFigure& figure : comparisons.front().figures) {
-      const FigureErrors e = errors_of(comparisons, figure.name, mechanism);
+      const MeanAndMost e = errors_of(comparisons, figure.name, mechanism),
+                        d = deviations_of(comparisons, figure.name, mechanism);
       if (e.calls > 0)
         errors.push_back({{"mechanism", mechanism.empty() ? "all" : mechanism},
                           {"figure", figure.name},
                           {"calls", e.calls},
                           {"mean", e.mean},
-                          {"most", e.most}});
+                          {"most", e.most},
+                          {"deviation_mean", d.calls > 0 ? Json(d.mean) : Json()},
+                          {"deviation_most", d.calls > 0 ? Json(d.most) : Json()}});
     }
   return errors;
 }
@@ -181,6 +194,30 @@ Json against_json(const MeasuredFile& measured, const MeasuredFile& other) {
   return json;
 }
 
+/// Of each call that was counted; `file`: where it was read from.
+std::vector<Comparison> compare_all(const MeasuredFile& measured, const DeviceSpec& device,
+                                    const std::optional<std::string>& file) {
+  const std::vector<std::vector<MeasuredCall>> calls = counts_by_call(measured.calls);
+  std::vector<Comparison> comparisons(calls.size());
+  const auto start = std::chrono::steady_clock::now();
+  Progress progress(true, 0, 0);
+  in_parallel(
+      calls.size(),
+      [&](std::size_t i) {
+        try {
+          comparisons[i] = compare(calls[i], device, nullptr, measured.how);
+        } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
+          if (!file) throw;
+          throw InvalidInput(*file, fmt::format("line {}:", calls[i].front().line), error.what());
+        }
+      },
+      [&](std::size_t done, std::size_t of) {
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        progress.show(took.count(), done, of, "calls predicted");
+      });
+  return comparisons;
+}
+
 ExitCode run_panel(const Flags& flags, const Results& results) {
   for (const std::string& flag : case_flags_given(flags))
     throw InvalidInput("panel", flag, "goes without --panel, whose cases are fixed");
@@ -194,7 +231,7 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
   std::optional<OutputFile> csv;
   std::optional<DeviceSpec> device;
   if (const auto from = flags.text("--from")) {
-    for (const std::string& flag : flags.given_of({"--via", "--out"}))
+    for (const std::string& flag : flags.given_of({"--via", "--out", "--repeats"}))
       throw InvalidInput("from", flag, "goes without --from, which reads what was measured");
     measured = read_measured("from", *from);
     if (measured.calls.empty()) throw InvalidInput("from", in_quotes(*from), "holds no call");
@@ -213,21 +250,17 @@ ExitCode run_panel(const Flags& flags, const Results& results) {
     };
     open_csv("_panel.csv");  // what is wrong with it whatever the device
     measured.how = provenance(flags);
-    measured.how.command = fmt::format("attest measure --panel --via {}{}", to_string(*measured.how.via),
-                                       *measured.how.warm ? " --warm" : "");
+    const std::int64_t repeats = read_repeats(flags);
+    measured.how.command =
+        fmt::format("attest measure --panel --via {}{}{}", to_string(*measured.how.via),
+                    *measured.how.warm ? " --warm" : "", repeats > 1 ? fmt::format(" --repeats {}", repeats) : "");
     device = device_of(flags, measured.how);
     open_csv(device->name + "_panel.csv");
     measured.calls = admitted(measurement_panel());
     refuse_other_calls(flags, measured.calls, other);
-    measure(measured.calls, measured.how, true);
+    measured.calls = measure(measured.calls, repeats, measured.how, true);
   }
-  std::vector<Comparison> comparisons;
-  for (std::size_t i = 0; i < measured.calls.size(); ++i) try {
-      comparisons.push_back(compare(measured.calls[i], *device, nullptr, measured.how));
-    } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
-      if (measured.lines.empty()) throw;
-      throw InvalidInput(*flags.text("--from"), fmt::format("line {}:", measured.lines[i]), error.what());
-    }
+  const std::vector<Comparison> comparisons = compare_all(measured, *device, flags.text("--from"));
   const std::string first_line = heading(measured.how, *device);
   std::string text = fmt::format("{}\n\n{}", first_line, to_table(comparisons));
   if (other) text += "\n" + against_text(flags, measured, *other);
@@ -276,14 +309,13 @@ std::optional<DescribedPlan> plan_of(const Flags& flags, const MeasuredCall& cal
 
 ExitCode run(const Flags& flags) {
   const Results results(flags);
-  read_via(flags), named_device(flags);  // refused here, whatever GPU there is
+  read_via(flags), read_repeats(flags), named_device(flags);  // refused here, whatever GPU there is
   if (flags.given("--panel")) return run_panel(flags, results);
   for (const std::string& flag : flags.given_of({"--from", "--out", "--against"}))
     throw InvalidInput(field_of(flag), in_quotes(*flags.text(flag)), "goes with --panel");
   const auto html = output_file(flags, "--html");
   if (html) results.refuse_same_file("html", html->path());
-  std::vector<MeasuredCall> calls(1);
-  MeasuredCall& call = calls.front();
+  MeasuredCall call;
   call.c = read_case(flags);
   call.kernel = flags.given("--kernel") ? read_kernel(flags) : "sm80";
   check_plan_flags(flags);
@@ -301,8 +333,13 @@ ExitCode run(const Flags& flags) {
   if (const auto why = unmeasurable(call)) return unsupported(*why);
   const DeviceSpec device = device_of(flags, how);
   const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
-  measure(calls, how, false);
-  const Comparison comparison = compare(call, device, plan ? &*plan : nullptr, how);
+  const std::int64_t repeats = read_repeats(flags);
+  const auto counts = counts_by_call(measure({call}, repeats, how, repeats > 1));
+  if (counts.size() > 1)
+    throw InvalidInput("repeats", std::to_string(repeats),
+                       fmt::format("counts are of {} and of {} launches, which have no mean; take 1",
+                                   counts[0][0].launches.size(), counts[1][0].launches.size()));
+  const Comparison comparison = compare(counts.front(), device, plan ? &*plan : nullptr, how);
   const std::string first_line = heading(how, device);
   Json json = provenance_json(how, device);
   json.update(to_json(comparison));
@@ -321,6 +358,7 @@ Command measure_command() {
       "  attest measure --kernel ./libmine.so --dtype fp16 --nheads 8 --seqlen-q 1024 --seqlen-k 1024 --headdim 64\n"
       "  attest measure --kernel unfused --via ncu --nheads 8 --seqlen-q 1024 --seqlen-k 1024 --headdim 64\n"
       "  attest measure --panel --out h200_panel.csv --html panel.html\n"
+      "  attest measure --panel --repeats 5 --out h200_panel.csv\n"
       "  attest measure --panel --from h200_panel.csv --html panel.html",
       [](Flags& flags) {
         flags.group("Measurement");
@@ -329,6 +367,7 @@ Command measure_command() {
         flags.value("--via", "W", "Who reads the counters: cupti, in this process, or ncu, around a worker (cupti)");
         flags.toggle("--warm", "Start with L2 as the same call before has left it, not empty");
         flags.value("--html", "FILE", "Write a page: predicted against measured, the worst first");
+        flags.value("--repeats", "N", "Counts of each call: their mean is compared, and how far they deviate told (1)");
         flags.toggle("--panel", "A fixed set of kernels, shapes and masks in place of a CASE");
         flags.value("--out", "PATH", "Write the panel's counters as CSV; a folder gets DEVICE_panel.csv");
         flags.value("--from", "FILE", "Read the panel's counters from a CSV, without a GPU");

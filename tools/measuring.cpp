@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "attest/counters/counter_reader.h"
 #include "attest/counters/device_call.h"
 #include "attest/fuzz/device_forwards.h"
+#include "attest/fuzz/progress.h"
 #include "attest/gpu/cuda_error.h"
 #include "attest/problem/exit_code.h"
 #include "ncu.h"
@@ -74,7 +76,10 @@ void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progre
   if (progress) fmt::print(stderr, "attest: CUPTI makes {} calls, {} passes each\n", calls.size(), reader.passes());
   DeviceMemory memory;
   reserve_for(calls, memory);
-  for (MeasuredCall& call : calls)
+  Progress told(progress, calls.size(), 0);
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t done = 0;
+  for (MeasuredCall& call : calls) {
     as_crashes(call, [&] {
       DeviceCall on_device(make_device_forward(call.kernel), call.c, memory);
       call.launches.clear();
@@ -84,6 +89,9 @@ void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progre
         for (const auto& [name, value] : read.values) launch.counters[std::string(ncu_name(name))] = value;
       }
     });
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    told.show(took.count(), ++done, calls.size(), "counts");
+  }
 }
 
 int make_marked_calls(const std::string& file) try {

@@ -24,8 +24,8 @@ void expect_gpu(std::string_view otherwise);
 /// no GPU.
 std::optional<std::string> unmeasurable(const MeasuredCall& call);
 
-/// Fills in each call's launches, read in this process through CUPTI; a line a call on stderr if `progress`. `warm`: L2
-/// as the same call has left it, else empty before the call. Throws KernelCrashed where a kernel fails.
+/// Fills in each call's launches, read in this process through CUPTI; tells stderr how far it is if `progress`. `warm`:
+/// L2 as the same call has left it, else empty before the call. Throws KernelCrashed where a kernel fails.
 void measure_with_cupti(std::vector<MeasuredCall>& calls, bool warm, bool progress);
 
 /// The same through Nsight Compute's `ncu` (in PATH, or what ATTEST_NCU names) around a worker process of ours. It

@@ -111,8 +111,7 @@ std::vector<Estimate> moved_estimates(const SimulationReport& report) {
   Progress progress(true, 0, 0);
   return estimates_behind(report, [&](std::size_t done, std::size_t of) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const double left = seconds / static_cast<double>(done) * static_cast<double>(of - done);
-    progress.say(seconds, fmt::format("{} of {} predictions with an estimate moved, {:.0f} s left", done, of, left));
+    progress.show(seconds, done, of, "predictions with an estimate moved");
   });
 }
 

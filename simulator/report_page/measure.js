@@ -1,8 +1,8 @@
 // The page of `attest measure --panel --html`.
-const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i], error: c.errors[i] }))
+const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i], error: c.errors[i], deviation: c.deviations[i] }))
   .filter((q) => q.error !== null);
 const drawn = kinds.map((kind, i) => ({ kind, i, points: pointsOf(i) })).filter((f) => f.points.length > 0 && f.kind.name !== "kernels");
-const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${ratio(q)}`;
+const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${ratio(q)}${q.deviation === null ? "" : `; counts deviate by ${deviation(q)}`}`;
 // What is counted a second time under another name says nothing new about a model.
 const repeats = ["l2_write_bytes", "spill_store_instructions", "time_us"];
 const first = ["smem_wavefronts", "sm_read_bytes", "dram_read_bytes", "cycles"];  // from the right
@@ -17,7 +17,7 @@ function drawMeasureCards() {
   [["smem_wavefronts", 0.002], ["sm_read_bytes", 0.002], ["dram_read_bytes", 0.02], ["cycles", 0.1]].forEach(([name, limit]) => {
     const f = drawn.find((g) => g.kind.name === name);
     if (f) card(`${f.points.filter((q) => off(q) <= limit).length} of ${f.points.length}`, `${title(name)} within ${percent(limit)}`,
-      `${percent(mean(f))} off on average, ${percent(most(f))} at most; by ${f.kind.counter}`);
+      `${percent(mean(f))} off on average, ${percent(most(f))} at most${counted > 1 ? `, where counts deviate by ${percent(d3.max(f.points, (q) => q.deviation) || 0)} at most` : ""}; by ${f.kind.counter}`);
   });
 }
 
@@ -69,16 +69,17 @@ function drawWorst() {
   say("worst", groups.length === 0 ? "Every figure of every call is within 10%."
     : `A row for a figure of a mechanism's calls, by its worst call, with the model that it comes from; ${groups.length} have a call more than 10% off, ${groups.length > shownGroups ? `the worst ${shownGroups}` : "these"}.`);
   table(section("worst").select("table"),
-    [["off", "number"], ["figure"], ["mechanism"], ["calls beyond 10%", "number"], ["predicted", "number"], ["measured", "number"], ["the worst call"], ["why", "formula"]],
+    [["off", "number"], ["figure"], ["mechanism"], ["calls beyond 10%", "number"], ["predicted", "number"], ["measured", "number"]]
+      .concat(counted > 1 ? [["counts deviate by", "number"]] : [], [["the worst call"], ["why", "formula"]]),
     groups.slice(0, shownGroups).map(({ f, mechanism, points, beyond }) => {
       const format = shownFigure[f.kind.unit], q = points[0];
-      return [percent(off(q)), title(f.kind.name), mechanism || "\u2013", `${beyond} of ${points.length}`, format(q.predicted), format(q.measured), q.call.words,
-        f.kind.model];
+      return [percent(off(q)), title(f.kind.name), mechanism || "\u2013", `${beyond} of ${points.length}`, format(q.predicted), format(q.measured)]
+        .concat(counted > 1 ? [deviation(q)] : [], [q.call.words, f.kind.model]);
     }));
 }
 
 function drawCalls() {
-  say("calls", `${plural(calls.length, "call")}; ratios of predicted over measured. ${plural(calls.filter(measuredOnly).length, "call")} without a prediction.`);
+  say("calls", `${plural(calls.length, "call")}; ratios of predicted over measured${counted > 1 ? `, which is the mean of up to ${counted} counts` : ""}. ${plural(calls.filter(measuredOnly).length, "call")} without a prediction.`);
   const columns = drawn.filter((f) => f.kind.model !== "");
   table(section("calls").select("table"), [["mechanism"], ["call"]].concat(columns.map((f) => [title(f.kind.name), "number"]), [["bound by"]]),
     calls.map((c) => [c.mechanism || "\u2013", c.words].concat(columns.map((f) => {

@@ -1,6 +1,6 @@
 // The page of `attest measure CASE --html`.
 const call = calls[0];
-const rows = kinds.map((kind, i) => ({ kind, predicted: call.predicted[i], measured: call.measured[i], error: call.errors[i] }))
+const rows = kinds.map((kind, i) => ({ kind, predicted: call.predicted[i], measured: call.measured[i], error: call.errors[i], deviation: call.deviations[i] }))
   .filter((q) => q.kind.name !== "kernels" && (q.predicted !== null || q.measured !== null));
 const compared = rows.filter((q) => q.error !== null);
 const figureOf = (q, x) => (x === null ? "\u2013" : shownFigure[q.kind.unit](x));
@@ -16,7 +16,7 @@ function drawCallCards() {
 /// How far off each figure is, a row each.
 function drawRatios() {
   say("ratios", compared.length === 0 ? `Nothing is predicted of this call: ${call.unpredicted}.`
-    : `What predicted and measured differ by, of what was measured (${ofWrites}): to the left too little was predicted, to the right too much.`);
+    : `What predicted and measured differ by, of what was measured (${ofWrites}): to the left too little was predicted, to the right too much${counted > 1 ? `; across, the standard deviation of ${counted} counts` : ""}.`);
   if (compared.length === 0) return;
   legend("ratios", grades.map(([, color, text]) => ({ color, kind: "round", text })));
   chart(section("ratios").select(".chart"), "how far off each figure is", (svg, width) => {
@@ -32,6 +32,8 @@ function drawRatios() {
       const at = x(q.predicted < q.measured ? -off(q) : off(q)), middle = y(i + 0.5);
       textAt(svg, box.left - 0.6 * e, middle + 0.25 * e, title(q.kind.name), { anchor: "end" });
       svg.append("line").attr({ x1: x(0), x2: at, y1: middle, y2: middle, stroke: shadeOf(q), "stroke-width": 0.2 * e });
+      if (q.deviation !== null)
+        svg.append("line").attr({ x1: x(x.invert(at) - q.deviation), x2: x(x.invert(at) + q.deviation), y1: middle, y2: middle, stroke: colors.ink, "stroke-width": 0.1 * e });
       tip(svg.append("circle").attr({ cx: at, cy: middle, r: 0.35 * e, fill: shadeOf(q) }),
         `${title(q.kind.name)}: predicted ${figureOf(q, q.predicted)}, measured ${figureOf(q, q.measured)}, ratio ${ratio(q)}`);
     });
@@ -40,11 +42,12 @@ function drawRatios() {
 }
 
 function drawFigures() {
-  say("figures", `${call.words}${call.bound ? `; bound by ${call.bound}` : ""}.`);
+  say("figures", `${call.words}${counted > 1 ? `; measured is the mean of ${counted} counts` : ""}${call.bound ? `; bound by ${call.bound}` : ""}.`);
   table(section("figures").select("table"),
-    [["figure"], ["predicted", "number"], ["measured", "number"], ["ratio", "number"], ["counter", "formula"], ["model", "formula"]],
+    [["figure"], ["predicted", "number"], ["measured", "number"], ["ratio", "number"], ["counter", "formula"], ["model", "formula"]]
+      .concat(counted > 1 ? [["counts deviate by", "number"]] : []),
     rows.map((q) => [title(q.kind.name), figureOf(q, q.predicted), figureOf(q, q.measured),
-      compared.indexOf(q) < 0 ? "\u2013" : ratio(q), q.kind.counter, q.kind.model]));
+      compared.indexOf(q) < 0 ? "\u2013" : ratio(q), q.kind.counter, q.kind.model].concat(counted > 1 ? [deviation(q)] : [])));
 }
 
 [drawCallCards, drawRatios, drawFigures].forEach((draw) => draw());

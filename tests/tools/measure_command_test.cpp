@@ -47,6 +47,31 @@ TEST(Measure, OfTwoMeasurementsItIsSaidHowEachWasCounted) {
   EXPECT_EQ(against.at("calls"), 1);
 }
 
+// Files of several days may be one after the other.
+TEST(Measure, ACallThatAFileHasSeveralTimesIsOne) {
+  const Folder folder;
+  std::string text = row_of("m");
+  const std::string row = text.substr(text.find('\n') + 1);
+  std::string other = row;
+  other[other.size() - 2] = '3';  // bytes
+  folder.write("a.csv", "# gpu: NVIDIA H200\n" + text + other);
+  folder.write("b.csv", text);
+  const auto json = nlohmann::json::parse(measured(folder, "a.csv", "b.csv", "-"));
+  ASSERT_EQ(json.at("calls").size(), 1u);
+  const nlohmann::json& call = json.at("calls")[0];
+  EXPECT_EQ(call.at("counts"), 2);
+  EXPECT_EQ(call.at("figures")[0].at("measured"), 2);
+  EXPECT_NEAR(call.at("figures")[0].at("deviation").get<double>(), 0.7071, 1e-4);
+  EXPECT_NEAR(json.at("errors")[0].at("deviation_most").get<double>(), 0.7071, 1e-4);
+  EXPECT_NEAR(json.at("against").at("differences")[0].at("mean").get<double>(), 0.5, 1e-12);
+  const std::string table = measured(folder, "a.csv", "b.csv");
+  EXPECT_NE(table.find("standard deviation of counts in %"), std::string::npos) << table;
+  const std::string wrong = "m,sm80,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n";
+  folder.write("wrong.csv", "# gpu: NVIDIA H200\n" + text + wrong + other + wrong);
+  EXPECT_EQ(run_attest({"measure", "--panel", "--from", "wrong.csv"}, folder).err,
+            "attest: wrong.csv: line 4: dtype: 'fp32' is neither fp16 nor bf16, and kernel sm80 takes nothing else\n");
+}
+
 // Whose ends tell two paths apart, and what a file says at length from what attest says behind it.
 TEST(Measure, LongNamesAreCutInTablesAlone) {
   const Folder folder;

@@ -107,6 +107,25 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
   }
 }
 
+// The same panel, each call counted twice.
+TEST_F(Page, DrawsHowFarCountsDeviate) {
+  std::istringstream panel(file(ATTEST_PANEL));
+  std::string text, again;
+  for (std::string line; std::getline(panel, line);) {
+    text += line + "\n";
+    if (line.starts_with('#') || line.starts_with("mechanism,")) continue;
+    again += line + "1\n";  // some nanoseconds more
+  }
+  folder.write("twice.csv", text + again);
+  make("measure", "twice.html", {"--panel", "--from", "twice.csv"});
+  for (const json& page : seen(folder, {"twice.html"})) {
+    SCOPED_TRACE(fmt::format("{} px", page["width"].get<int>()));
+    expect_whole(page);
+    EXPECT_EQ(page["sections"]["calls"]["rows"], 3);
+    EXPECT_GE(page["sections"]["worst"]["rows"], 5);
+  }
+}
+
 // Small calls leave their output in L2: on logarithmic axes a figure that is 0 throughout has no place.
 TEST_F(Page, DrawsNoDiagonalOfZeros) {
   folder.write("small.csv", R"(# gpu: NVIDIA H200

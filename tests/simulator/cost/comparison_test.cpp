@@ -202,7 +202,7 @@ TEST(Comparison, ErrorsAreMeansAndMostsOverAMechanismsCalls) {
   for (const auto& [mechanism, factor] : {std::pair{"a", 1.1}, std::pair{"b", 0.7}, std::pair{"a", 1.0}})
     all.push_back(compare(counted(mechanism, 8, factor), h200, nullptr));
   EXPECT_THAT(mechanisms_of(all), testing::ElementsAre("a", "b"));
-  const FigureErrors a = errors_of(all, "dram_read_bytes", "a"), every = errors_of(all, "dram_read_bytes");
+  const MeanAndMost a = errors_of(all, "dram_read_bytes", "a"), every = errors_of(all, "dram_read_bytes");
   EXPECT_EQ(a.calls, 2);
   EXPECT_NEAR(a.mean, 0.05, 1e-12);
   EXPECT_NEAR(a.most, 0.1, 1e-12);
@@ -231,6 +231,39 @@ TEST(Comparison, ErrorsOfDramWritesAreOfTheOutputAtLeast) {
   EXPECT_FALSE(figure(compare(call, load_device("h200"), nullptr), "sm_write_bytes").error()) << "not measured";
 }
 
+TEST(Comparison, SeveralCountsAreComparedByTheirMean) {
+  const DeviceSpec h200 = load_device("h200");
+  std::vector<MeasuredCall> counts(3, counted("a", 8, 1));
+  double& read = counts[0].launches[0].counters["dram__bytes_read.sum"];
+  const double predicted = read;
+  counts[1].launches[0].counters["dram__bytes_read.sum"] *= 0.8;
+  read *= 1.2;
+  counts[1].launches[0].counters["dram__bytes_write.sum"] = 1;  // which the others lack
+  const Comparison c = compare(counts, h200, nullptr);
+  EXPECT_EQ(c.counts, 3u);
+  EXPECT_NEAR(*figure(c, "dram_read_bytes").measured, predicted, 1);
+  EXPECT_NEAR(*figure(c, "dram_read_bytes").deviation, 0.2, 1e-6);
+  EXPECT_NEAR(*figure(c, "cycles").deviation, 0, 1e-12);
+  EXPECT_FALSE(figure(c, "dram_write_bytes").measured);
+  EXPECT_FALSE(figure(c, "dram_write_bytes").deviation);
+  EXPECT_THAT(to_table(c), HasSubstr("counted 3 times"));
+  EXPECT_THAT(to_table(c), testing::ContainsRegex("dram_read_bytes .* 20.00% +1.000  dram__bytes_read.sum"));
+  EXPECT_EQ(to_json(c)["counts"], 3);
+  EXPECT_NEAR(to_json(c)["figures"][0]["deviation"].get<double>(), 0.2, 1e-6);
+
+  const Comparison once = compare(counts[0], h200, nullptr);
+  EXPECT_EQ(once.counts, 1u);
+  EXPECT_FALSE(figure(once, "dram_read_bytes").deviation);
+  EXPECT_THAT(to_table(once), Not(HasSubstr("counted")));
+  EXPECT_TRUE(to_json(once)["figures"][0]["deviation"].is_null());
+  const std::vector<Comparison> both = {once, c};
+  const MeanAndMost d = deviations_of(both, "dram_read_bytes");
+  EXPECT_EQ(d.calls, 1);
+  EXPECT_EQ(d.worst, &both[1]);
+  EXPECT_THAT(to_table(both), testing::ContainsRegex("standard deviation of counts in %, mean/most\na .* 20.0/20.0"));
+  EXPECT_THAT(to_table({once}), Not(HasSubstr("deviation")));
+}
+
 TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
   MeasuredCall one = counted("a", 8, 1), two = one, other = counted("a", 16, 1);
   two.launches[0].counters["dram__bytes_read.sum"] *= 0.9;
@@ -246,6 +279,10 @@ TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
     EXPECT_EQ(f["most"], f["mean"]);
     EXPECT_EQ(f["calls"], 1);
   }
+  MeasuredCall again = two;
+  again.launches[0].counters["dram__bytes_read.sum"] *= 1 / 0.9 / 0.9;  // so that their mean is nearer
+  EXPECT_THAT(agreement_table({one}, {two, again}),
+              testing::ContainsRegex("of 1 calls(.*\n)*dram__bytes_read.sum +0.55 "));
   one.launches[0].counters["nothing"] = two.launches[0].counters["nothing"] = 0;
   EXPECT_THAT(agreement_table({one}, {two}), testing::ContainsRegex("nothing +0.00 +0.00"));
   other = two;

@@ -68,7 +68,7 @@ TEST(Panel, AnH100ThroughNsightCompute) {
                                {"", "l2_crossing_bytes", 3.0, 13.9},
                                {"", "dram_write_bytes", 3.8, 25.6},
                                {"", "cycles", 3.1, 13.3}}) {
-    const FigureErrors e = errors_of(panel, r.figure, r.mechanism);
+    const MeanAndMost e = errors_of(panel, r.figure, r.mechanism);
     EXPECT_GT(e.calls, 0);
     EXPECT_LE(100 * e.mean, r.mean) << r.mechanism << r.figure;
     EXPECT_LE(100 * e.most, r.most) << r.mechanism << r.figure << command_line(e.worst->call.c);
@@ -89,7 +89,7 @@ void expect_reached(const std::string& file, int calls, std::initializer_list<Re
     compared.push_back(compare(call, load_device("h100"), nullptr, counted.how));
   std::fputs(to_table(compared).c_str(), stdout);
   for (const Reached& r : reached) {
-    const FigureErrors e = errors_of(compared, r.figure);
+    const MeanAndMost e = errors_of(compared, r.figure);
     EXPECT_EQ(e.calls, calls) << r.figure;
     EXPECT_LE(100 * e.mean, r.mean) << r.figure;
     EXPECT_LE(100 * e.most, r.most) << r.figure << command_line(e.worst->call.c);

@@ -15,7 +15,7 @@
 namespace attest {
 namespace {
 
-using testing::ElementsAre, testing::HasSubstr, testing::Pair;
+using testing::ElementsAre, testing::HasSubstr, testing::Pair, testing::SizeIs;
 
 MeasuredCall two_launches() {
   MeasuredCall call;
@@ -55,6 +55,8 @@ TEST(MeasuredCall, CsvComesBackAsItWas) {
   EXPECT_EQ(read.how, written.how);
   EXPECT_THAT(read.comments, ElementsAre("H200, cold", "how"));
   ASSERT_EQ(read.calls.size(), 2u);
+  EXPECT_EQ(read.calls[0].line, 6u);
+  EXPECT_EQ(read.calls[1].line, 8u);
   EXPECT_EQ(read.calls[0].mechanism, "split");
   EXPECT_EQ(read.calls[0].c, two_launches().c);
   EXPECT_EQ(read.calls[1].c, other.c);
@@ -63,6 +65,24 @@ TEST(MeasuredCall, CsvComesBackAsItWas) {
   EXPECT_EQ(read.calls[0].launches[1].function, "\"combine\"");
   EXPECT_EQ(read.calls[0].launches[0].counters, two_launches().launches[0].counters);
   EXPECT_THAT(read.calls[1].launches[0].counters, ElementsAre(Pair("sm__cycles_elapsed.max", 100)));
+}
+
+TEST(MeasuredCall, CountsOfACallStandTogether) {
+  MeasuredCall other = two_launches(), fewer = two_launches(), of_another_mechanism = two_launches(),
+               again = two_launches();
+  other.c.problem.batch = 3;
+  fewer.launches.resize(1);
+  of_another_mechanism.mechanism = "gqa";
+  again.launches[0].counters = {{"dram__bytes_read.sum", 123456789014}};
+  const auto calls = counts_by_call({two_launches(), other, fewer, again, of_another_mechanism, other});
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_THAT(calls, ElementsAre(SizeIs(2), SizeIs(2), SizeIs(1), SizeIs(1)));
+  EXPECT_EQ(calls[1][1].c, other.c);
+  const MeasuredCall mean = mean_of(calls[0]);
+  ASSERT_EQ(mean.launches.size(), 2u);
+  EXPECT_THAT(mean.launches[0].counters, ElementsAre(Pair("dram__bytes_read.sum", 123456789013)))
+      << "cycles are not of both";
+  EXPECT_EQ(mean.launches[1].counters, two_launches().launches[1].counters);
 }
 
 TEST(MeasuredCall, AKernelThatIsNobodysIsRefused) {

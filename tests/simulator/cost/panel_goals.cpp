@@ -71,7 +71,7 @@ CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
 
 void expect_reached(const CountedPanel& panel, std::span<const ReachedByAll> reached) {
   for (const auto& [figure, mean, most] : reached) {
-    const FigureErrors e = errors_of(panel, figure);
+    const MeanAndMost e = errors_of(panel, figure);
     ASSERT_GT(e.calls, 0) << figure;
     std::printf("%-22s %5.2f %6.2f\n", figure, 100 * e.mean, 100 * e.most);
     EXPECT_LE(100 * e.mean, mean) << figure;
@@ -85,7 +85,7 @@ void expect_goals(const CountedPanel& panel, std::span<const Beyond> beyond) {
     double too_high = 0;
     int calls = 0;
     for (const std::string& mechanism : mechanisms_of(panel)) {
-      const FigureErrors e = errors_of(panel, goal.figure, mechanism);
+      const MeanAndMost e = errors_of(panel, goal.figure, mechanism);
       if (e.calls == 0) continue;
       const double mean = 100 * e.mean, most = 100 * e.most;
       SCOPED_TRACE(mechanism + ", " + goal.figure + ", most: " + command_line(e.worst->call.c));

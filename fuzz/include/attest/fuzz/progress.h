@@ -14,6 +14,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   /// Redraws at most once a second on a terminal and writes a line every five seconds elsewhere.
   void show(double seconds, std::uint64_t done, std::uint64_t failed);
+  /// The same of `of` things of that name, of which `done` are done.
+  void show(double seconds, std::uint64_t done, std::uint64_t of, std::string_view things);
   /// The same of something that has no number.
   void say(double seconds, std::string_view what);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ struct ComparedFigure {
   std::string_view counter;  // that it is measured by
   std::string_view model;    // what predicts it; empty: nothing does
   std::optional<double> predicted, measured;
+  /// What was measured of a call that was counted several times is the mean; this is the counts' sample standard
+  /// deviation, as a part of it. None of one count.
+  std::optional<double> deviation;
   /// Errors are parts of what was measured, but of no less than this: of DRAM writes O and LSE, of which some stays in
   /// L2 when a call ends.
   double least_denominator = 0;
@@ -30,41 +34,49 @@ struct ComparedFigure {
 
 /// A call, what was counted of it and what a plan leads one to expect.
 struct Comparison {
-  MeasuredCall call;
+  MeasuredCall call;  // with the means of its counts
+  std::size_t counts = 1;
   std::string plan_name;  // empty: nothing was predicted, for `unpredicted`'s reason
   std::string unpredicted;
   std::vector<ComparedFigure> figures;  // always the same ones, in the same order
   std::string bound;                    // the report's; empty for the unfused path
 };
 
-/// `plan`: what the kernel is predicted by. None for "sm80", which the named plan `attest` describes, for its
-/// ablations, whose plans have their names, for "unfused", whose three kernels have a model of their own, and for
-/// kernels without a plan, of which nothing is predicted. The device's clock is the one that the call ran at, where its
-/// cycles and its time were counted. Of `how` it takes the profiler and the caches, which are cold where it does not
-/// say.
-Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan,
+/// `counts`: of one call, at least one. `plan`: what the kernel is predicted by. None for "sm80", which the named plan
+/// `attest` describes, for its ablations, whose plans have their names, for "unfused", whose three kernels have a model
+/// of their own, and for kernels without a plan, of which nothing is predicted. The device's clock is the one that the
+/// call ran at, where its cycles and its time were counted. Of `how` it takes the profiler and the caches, which are
+/// cold where it does not say.
+Comparison compare(std::span<const MeasuredCall> counts, const DeviceSpec& rated, const DescribedPlan* plan,
                    const Provenance& how = {});
+inline Comparison compare(const MeasuredCall& call, const DeviceSpec& rated, const DescribedPlan* plan,
+                          const Provenance& how = {}) {
+  return compare(std::span(&call, 1), rated, plan, how);
+}
 
-/// How far a figure is off over some calls.
-struct FigureErrors {
+/// Of a figure, over some calls.
+struct MeanAndMost {
   int calls = 0;
   double mean = 0, most = 0;
   const Comparison* worst = nullptr;  // of those given
 };
-/// Over the calls that have both, and `mechanism` where it is not empty.
-FigureErrors errors_of(const std::vector<Comparison>& comparisons, std::string_view figure,
-                       std::string_view mechanism = "");
+/// How far it is off, over the calls that have both, and `mechanism` where it is not empty.
+MeanAndMost errors_of(const std::vector<Comparison>& comparisons, std::string_view figure,
+                      std::string_view mechanism = "");
+/// How far counts deviate from their mean, over such calls that were counted more than once.
+MeanAndMost deviations_of(const std::vector<Comparison>& comparisons, std::string_view figure,
+                          std::string_view mechanism = "");
 
 /// The mechanisms, in the order of their first call.
 std::vector<std::string> mechanisms_of(const std::vector<Comparison>& comparisons);
 
 /// For a terminal: a line a figure, and how it was counted.
 std::string to_table(const Comparison& comparison);
-/// For a terminal: a line a call, ratios; then mean and most of each mechanism.
+/// For a terminal: a line a call, ratios; then mean and most of each mechanism, and of counts' deviations if there are.
 std::string to_table(const std::vector<Comparison>& comparisons);
 bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);
-/// How far two measurements of the same calls are apart, a line a counter; of calls of one launch, since what a second
-/// one finds in the caches is not the same for every profiler.
+/// How far two measurements of the same calls are apart, or the means of their counts, a line a counter; of calls of
+/// one launch, since what a second one finds in the caches is not the same for every profiler.
 std::string agreement_table(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);
 /// The same as fractions: {"calls": n, "differences": [{"counter", "calls", "mean", "most"}, ...]}.
 nlohmann::ordered_json agreement_json(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct MeasuredCall {
   std::string kernel;     // the word behind --kernel
   Case c;
   std::vector<MeasuredLaunch> launches;
+  std::size_t line = 0;  // where it begins in the file that it was read from; 0: there is none
 
   /// What L2 has dirty when its first launch begins and is not the call's, as who counts leaves it; none: nobody does.
   std::int64_t dirty_bytes_before(std::optional<Profiler> via) const;
@@ -36,19 +38,25 @@ struct MeasuredCall {
 /// The plan that describes one of our own fused kernels; empty: none does.
 std::string_view plan_of_kernel(std::string_view kernel);
 
-/// A panel's counters. As CSV: what is known of `how`, then `comments`, a line each after "# "; the names
-/// mechanism,kernel,case,launch,function and the counters; a row a launch, numbered from 0 within its call. `case` is
-/// the case's JSON.
+/// A panel's counters, with each count of a call that was counted several times. As CSV: what is known of `how`, then
+/// `comments`, a line each after "# "; the names mechanism,kernel,case,launch,function and the counters; a row a
+/// launch, numbered from 0 within its call. `case` is the case's JSON.
 struct MeasuredFile {
   Provenance how;
   std::vector<std::string> comments;  // those that are no field of `how`
   std::vector<MeasuredCall> calls;
-  std::vector<std::size_t> lines;  // that the calls begin on, where they were read from a file
 };
 std::string to_csv(const MeasuredFile& measured);
 /// Reads what to_csv() wrote. Throws InvalidInput naming `file` and the line, of a call too that lacks launches which
 /// its kernel makes.
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
+
+/// Counts of the same call together, calls in the order of their first count: those of one mechanism, kernel and case
+/// that make as many launches.
+std::vector<std::vector<MeasuredCall>> counts_by_call(const std::vector<MeasuredCall>& counts);
+/// Counts of one call, of which there is at least one, as a call: its counters are means, of those that all counts
+/// have.
+MeasuredCall mean_of(std::span<const MeasuredCall> counts);
 
 /// The rows of the CSV that `ncu --csv --page raw --print-units base` leaves in its log, in order of launch: those
 /// of ncu_counters() that are numbers. The row of units and lines that are no CSV are skipped. Throws InvalidInput

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "address.h"
 #include "attest/plan/combine.h"
@@ -9,6 +10,7 @@
 #include "attest/simulator/compulsory.h"
 #include "attest/simulator/occupancy.h"
 #include "attest/simulator/step_time.h"
+#include "grid.h"
 
 namespace attest {
 namespace {
@@ -38,6 +40,33 @@ CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWal
   work.from_dram = std::min(1.0, walk.partial_missed_bytes / work.bytes);  // lines bring more than is asked for
   work.lines = static_cast<double>(partial_columns(p.headdim_v)) * sizeof(float) / LineSampler::line_bytes;
   return work;
+}
+
+std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
+  const Grid grid(c, plan);
+  std::int64_t all_rows = 0, ctas = 0;
+  for (const LengthClass& lengths : grid.classes) {
+    const std::int64_t rows = lengths.seqlen_q, heads = lengths.entries * grid.nheads;
+    all_rows += heads * rows;
+    ctas += heads * ((rows + combine_rows - 1) / combine_rows);
+  }
+  // from a split's LSE to the next one's are all rows of the batch
+  const Problem& p = c.problem;
+  const double bytes_apart = 4.0 * static_cast<double>(p.batch * p.nheads * p.seqlen_q);
+  const double lines = grid.splits * std::min(1.0, bytes_apart / LineSampler::line_bytes);
+  if (ctas > device.num_sms || lines > lines_of_warps_together) return all_rows;
+  std::int64_t sectors = 0;
+  for (std::int64_t batch = 0; batch < p.batch; ++batch)
+    for (std::int64_t head = 0; head < grid.nheads; ++head) {
+      const int rows = grid.entry(batch).seqlen_q;  // of all heads of a pack
+      for (int row0 = 0; row0 < rows; row0 += combine_rows) {
+        std::set<std::int64_t> of_cta;
+        for (int row = row0; row < std::min(rows, row0 + combine_rows); ++row)
+          of_cta.insert(grid.lse_row(batch, head, row) * 4 / LineSampler::sector_bytes);
+        sectors += static_cast<std::int64_t>(of_cta.size());
+      }
+    }
+  return sectors;
 }
 
 double combine_cycles(const CombineWork& work, const DeviceSpec& device) {

@@ -1,7 +1,9 @@
 // The kernel that combines splits.
 #pragma once
+#include <cstdint>
+
 #include "attest/plan/kernel_plan.h"
-#include "attest/problem/problem.h"
+#include "attest/problem/case.h"
 #include "attest/simulator/device.h"
 #include "attest/simulator/tile_walk.h"
 
@@ -29,6 +31,12 @@ struct CombineWork {
 
 /// Of a call in splits, behind its walk.
 CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWalk& walk);
+
+/// Sectors of 32 bytes that combine() writes of LSE, a word a warp. Those of warps that end within some cycles of each
+/// other leave together: of a CTA that has its SM to itself, where a warp loads its partial LSE from so few lines that
+/// the other warps' loads are not far behind. Other warps' leave one by one.
+inline constexpr int lines_of_warps_together = 11;  // docs/results/h200-sm/combine_lse.csv: of 8 nearly all, of 14 none
+std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device);
 
 /// Cycles from its launch to its end. A warp executes its code, waits for the kernel's arguments, for LSE, then for the
 /// O of each four splits; CTAs start one after the other, and an SM's share its issue slots.

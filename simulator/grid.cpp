@@ -155,10 +155,10 @@ std::int64_t Grid::rows(std::int64_t batch, int q_tile) const {
   return std::clamp(entry(batch).seqlen_q - q_tile * plan.tile_m, 0, plan.tile_m);
 }
 
-std::int64_t Grid::lse_row(std::int64_t batch, std::int64_t head) const {
-  const std::int64_t first = head * plan.packed_heads;
-  return first_q_.empty() ? (batch * p.nheads + first) * p.seqlen_q
-                          : first * total_q_ + first_q_[static_cast<std::size_t>(batch)];
+std::int64_t Grid::lse_row(std::int64_t batch, std::int64_t head, int row) const {
+  const std::int64_t query_head = head * plan.packed_heads + row % plan.packed_heads, query = row / plan.packed_heads;
+  return query + (first_q_.empty() ? (batch * p.nheads + query_head) * p.seqlen_q
+                                   : query_head * total_q_ + first_q_[static_cast<std::size_t>(batch)]);
 }
 
 std::int64_t Grid::partial_row(std::int64_t batch, std::int64_t head, int split) const {

@@ -73,8 +73,9 @@ struct Grid {
   std::int64_t key_head(std::int64_t head) const {
     return plan.kv_head(static_cast<int>(head), static_cast<int>(nheads), static_cast<int>(p.nheads_k));
   }
-  /// First row of a head in LSE, and of a split's part of a head in the workspace.
-  std::int64_t lse_row(std::int64_t batch, std::int64_t head) const;
+  /// Where a row of a head, or of a pack of heads, lies in LSE, and the first row of a split's part of it in the
+  /// workspace.
+  std::int64_t lse_row(std::int64_t batch, std::int64_t head, int row = 0) const;
   std::int64_t partial_row(std::int64_t batch, std::int64_t head, int split) const;
   /// 128-byte lines of local memory that a CTA writes in a key tile.
   std::int64_t spill_lines() const { return std::int64_t{plan.spill_words_per_key_tile} * plan.num_warps; }

@@ -243,11 +243,11 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   CombineWork combine;
   if (plan.num_splits > 1) {
     r.kernels = 2;
-    // combine() has a warp a row, which stores one word of LSE
     double rows = 0;
     for (const Lengths& n : lengths_of(p)) rows += static_cast<double>(n.entries * n.queries * p.nheads);
-    constexpr int rest_of_sector = 32 - 4;
-    r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) + rest_of_sector * rows;
+    const auto lse_sectors = static_cast<double>(combined_lse_sectors(c, plan, device));
+    r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) - 4 * rows +
+                        LineSampler::sector_bytes * lse_sectors;
     combine = combine_work(p, plan, r.walk);
   }
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -33,6 +34,39 @@ TEST(CombineTime, ItsCodeIsTheFiles) {
     ++rows;
   }
   EXPECT_EQ(rows, 2 * 3);  // of bf16 and fp16
+}
+
+// As parts of all that the call's two kernels write.
+TEST(CombineTime, LseOfWarpsThatGoTogetherLeavesTogether) {
+  const DeviceSpec device = load_device("h200");
+  double of_ctas_alone = 0, of_others = 0;
+  int alone = 0, together = 0;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/combine_lse.csv")) {
+    const auto number = [&](const char* name) { return std::stoll(row.at(name)); };
+    Case c;
+    Problem& p = c.problem;
+    p.batch = number("batch"), p.nheads = number("nheads"), p.nheads_k = number("nheads_k");
+    p.seqlen_q = number("seqlen_q"), p.seqlen_k = number("seqlen_k");
+    p.headdim = p.headdim_v = 128;
+    c.num_splits = number("num_splits");
+    const std::int64_t rows = p.batch * p.nheads * p.seqlen_q, output = rows * p.headdim_v * 2;
+    const double counted = static_cast<double>(number("sm_write_bytes") - output) / 32;
+    KernelPlan plan = plan_named("attest", c, device);
+    plan.num_splits = static_cast<int>(c.num_splits);
+    const std::int64_t sectors = combined_lse_sectors(c, plan, device);
+    const double partial = static_cast<double>(c.num_splits * rows) * (4.0 * static_cast<double>(p.headdim_v) + 4);
+    const double off = 32 * std::abs(static_cast<double>(sectors) - counted) / (partial + static_cast<double>(output));
+    std::printf("%5ld CTAs, %2ld splits, %5ld rows: %5ld of %6.1f sectors, %.2f%% of the call's\n",
+                static_cast<long>(number("ctas")), static_cast<long>(c.num_splits), static_cast<long>(rows),
+                static_cast<long>(sectors), counted, 100 * off);
+    double& most = number("ctas") <= device.num_sms ? of_ctas_alone : of_others;
+    most = std::max(most, off);
+    alone += number("ctas") <= device.num_sms, together += sectors < rows;
+  }
+  EXPECT_EQ(alone, 34);
+  EXPECT_EQ(together, 28);
+  EXPECT_LE(of_ctas_alone, 0.0024);  // 12 splits, of whose warps half go together
+  EXPECT_LE(of_others, 0.0097);      // two CTAs an SM
 }
 
 double mean_of(const std::vector<MeasuredRow>& rows, const std::string& column) {

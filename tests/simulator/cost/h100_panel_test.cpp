@@ -23,7 +23,6 @@ constexpr Beyond beyond[] = {
     {"forced spill", "sm_read_bytes", 0.5, 1.3, "as on an H200"},
     {"synchronous", "sm_read_bytes", 0.68, 1.33, "as on an H200"},
     {"headdim", "sm_write_bytes", 0.21, 2.1, "as on an H200: headdim 72"},
-    {"split", "sm_write_bytes", 0.24, 0.56, "as on an H200: four rows' LSE"},
     {"synchronous", "l2_read_bytes", 7.7, 22.9, drift},
     {"forced spill", "dram_read_bytes", 3.4, 6.2, "all too many, which is not known why; as on an H200"},
     {"synchronous", "dram_read_bytes", 2.3, 4.6, lost},

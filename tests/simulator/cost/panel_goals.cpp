@@ -51,13 +51,14 @@ const Beyond* beyond_of(std::span<const Beyond> beyond, std::string_view mechani
 
 MeasuredFile counted_file(const std::string& path) {
   MeasuredFile counted = measured_from_csv(read_file("panel", path, 8 << 20), path);
-  const std::vector<MeasuredCall>& calls = counted.calls;
+  const std::vector<std::vector<MeasuredCall>> calls = counts_by_call(counted.calls);
   const std::vector<MeasuredCall> made = measurement_panel();
   EXPECT_EQ(calls.size(), made.size());
   for (std::size_t i = 0; i < std::min(made.size(), calls.size()); ++i) {
-    EXPECT_EQ(calls[i].mechanism, made[i].mechanism);
-    EXPECT_EQ(calls[i].kernel, made[i].kernel);
-    EXPECT_EQ(calls[i].c, made[i].c) << command_line(made[i].c);
+    EXPECT_EQ(calls[i].size(), calls[0].size());
+    EXPECT_EQ(calls[i][0].mechanism, made[i].mechanism);
+    EXPECT_EQ(calls[i][0].kernel, made[i].kernel);
+    EXPECT_EQ(calls[i][0].c, made[i].c) << command_line(made[i].c);
   }
   return counted;
 }
@@ -65,7 +66,8 @@ MeasuredFile counted_file(const std::string& path) {
 CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
   CountedPanel panel;
   const MeasuredFile counted = counted_file(path);
-  for (const MeasuredCall& call : counted.calls) panel.push_back(compare(call, device, nullptr, counted.how));
+  for (const std::vector<MeasuredCall>& counts : counts_by_call(counted.calls))
+    panel.push_back(compare(counts, device, nullptr, counted.how));
   return panel;
 }
 

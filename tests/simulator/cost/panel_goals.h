@@ -10,7 +10,7 @@
 
 namespace attest {
 
-/// Of a file, whose calls it expects to be those that `measure --panel` makes.
+/// Of a file, whose calls it expects to be those that `measure --panel` makes, each counted as often as the others.
 MeasuredFile counted_file(const std::string& path);
 
 /// The same beside the models of a device, which takes half a minute.

@@ -22,11 +22,33 @@ struct Agreements {
   std::map<std::string, Agreement> counters;
 };
 
-const MeasuredCall* same_call(const MeasuredCall& call, const std::vector<MeasuredCall>& others) {
-  const auto found = std::find_if(others.begin(), others.end(),
-                                  [&](const MeasuredCall& o) { return o.kernel == call.kernel && o.c == call.c; });
-  return found == others.end() ? nullptr : &*found;
-}
+/// Means of calls' counts, found by kernel and case.
+class Means {
+ public:
+  explicit Means(const std::vector<MeasuredCall>& counts) {
+    for (const std::vector<MeasuredCall>& of_call : counts_by_call(counts)) {
+      calls_.push_back(mean_of(of_call));
+      numbers_.emplace(key(calls_.back()), calls_.size() - 1);
+    }
+  }
+  const std::vector<MeasuredCall>& calls() const { return calls_; }
+  /// One of its mechanism that makes as many launches, if there is one; null where there is none at all.
+  const MeasuredCall* find(const MeasuredCall& call) const {
+    const MeasuredCall* found = nullptr;
+    const auto [first, last] = numbers_.equal_range(key(call));
+    for (auto at = first; at != last; ++at) {
+      const MeasuredCall& other = calls_[at->second];
+      if (found == nullptr) found = &other;
+      if (other.mechanism == call.mechanism && other.launches.size() == call.launches.size()) return &other;
+    }
+    return found;
+  }
+
+ private:
+  static std::string key(const MeasuredCall& call) { return call.kernel + "\n" + to_json(call.c).dump(); }
+  std::vector<MeasuredCall> calls_;
+  std::multimap<std::string, std::size_t> numbers_;
+};
 
 /// Whether agreements() has a counter of them; what is yet to be counted has all of them.
 bool are_comparable(const MeasuredCall& call, const MeasuredCall& other) {
@@ -37,17 +59,12 @@ bool are_comparable(const MeasuredCall& call, const MeasuredCall& other) {
                      [&](const auto& counter) { return counters.contains(counter.first); });
 }
 
-std::vector<MeasuredCall> means_of(const std::vector<MeasuredCall>& counts) {
-  std::vector<MeasuredCall> means;
-  for (const std::vector<MeasuredCall>& of_call : counts_by_call(counts)) means.push_back(mean_of(of_call));
-  return means;
-}
-
-Agreements agreements(const std::vector<MeasuredCall>& counts, const std::vector<MeasuredCall>& other_counts) {
+Agreements agreements(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
   Agreements all;
-  const std::vector<MeasuredCall> others = means_of(other_counts);
-  for (const MeasuredCall& call : means_of(counts)) {
-    const MeasuredCall* const other = same_call(call, others);
+  const Means means(others);
+  const Means own(calls);
+  for (const MeasuredCall& call : own.calls()) {
+    const MeasuredCall* const other = means.find(call);
     if (other == nullptr || call.launches.size() != 1 || other->launches.size() != 1) continue;
     ++all.calls;
     for (const auto& [name, value] : call.launches[0].counters) {
@@ -65,8 +82,9 @@ Agreements agreements(const std::vector<MeasuredCall>& counts, const std::vector
 }  // namespace
 
 bool have_a_call_in_common(const std::vector<MeasuredCall>& calls, const std::vector<MeasuredCall>& others) {
-  return std::any_of(calls.begin(), calls.end(), [&](const MeasuredCall& call) {
-    const MeasuredCall* const other = same_call(call, others);
+  const Means means(calls), other_means(others);
+  return std::any_of(means.calls().begin(), means.calls().end(), [&](const MeasuredCall& call) {
+    const MeasuredCall* const other = other_means.find(call);
     return other != nullptr && are_comparable(call, *other);
   });
 }

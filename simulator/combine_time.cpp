@@ -42,19 +42,15 @@ CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWal
   return work;
 }
 
-std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device) {
+std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device, double ctas) {
   const Grid grid(c, plan);
-  std::int64_t all_rows = 0, ctas = 0;
-  for (const LengthClass& lengths : grid.classes) {
-    const std::int64_t rows = lengths.seqlen_q, heads = lengths.entries * grid.nheads;
-    all_rows += heads * rows;
-    ctas += heads * ((rows + combine_rows - 1) / combine_rows);
-  }
+  std::int64_t all_rows = 0;
+  for (const LengthClass& lengths : grid.classes) all_rows += lengths.entries * grid.nheads * lengths.seqlen_q;
   // from a split's LSE to the next one's are all rows of the batch
   const Problem& p = c.problem;
   const double bytes_apart = 4.0 * static_cast<double>(p.batch * p.nheads * p.seqlen_q);
   const double lines = grid.splits * std::min(1.0, bytes_apart / LineSampler::line_bytes);
-  if (ctas > device.num_sms || lines > lines_of_warps_together) return all_rows;
+  if (ctas > static_cast<double>(device.num_sms) || lines > lines_of_warps_together) return all_rows;
   std::int64_t sectors = 0;
   for (std::int64_t batch = 0; batch < p.batch; ++batch)
     for (std::int64_t head = 0; head < grid.nheads; ++head) {
@@ -83,7 +79,7 @@ double combine_cycles(const CombineWork& work, const DeviceSpec& device) {
   const double in_l2 = cycles_from_l2(2, device), in_dram = cycles_from_dram(2, device);
   const auto wait = [&](double lines) {
     const double missed = 1 - std::pow(1 - work.from_dram, lines);
-    return in_l2 + missed * (in_dram - in_l2) - device.smem_latency_cycles;
+    return in_l2 + missed * (in_dram - in_l2) - cycles_from_l1(device);
   };
   const double arguments = (combine_argument_lines - launched_lines) * device.argument_line_cycles;
   const double alone = arguments + executed(&CombineCode::cycles) + wait(std::min(work.splits, lanes)) +

@@ -16,7 +16,7 @@ struct CombineCode {
 };
 // simulator/measured/combine_paths.csv: all but the splits; four splits' O; weights of what 32 lanes hold. Of the waits
 // those for LSE in `row` but the first, and that in `weights`, are for what L1 has.
-inline constexpr CombineCode combine_row{375, 1327.9, 5}, combine_turn{222, 487.4, 3}, combine_weights{47, 197.6, 1};
+inline constexpr CombineCode combine_row{375, 1413.9, 5}, combine_turn{222, 540.7, 3}, combine_weights{47, 211.6, 1};
 inline constexpr int combine_argument_lines = 7;  // of 64 bytes that `row` reads; the same file
 inline constexpr int combine_registers = 40;      // a thread; h200_panel.csv, launch__registers_per_thread
 
@@ -34,9 +34,10 @@ CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWal
 
 /// Sectors of 32 bytes that combine() writes of LSE, a word a warp. Those of warps that end within some cycles of each
 /// other leave together: of a CTA that has its SM to itself, where a warp loads its partial LSE from so few lines that
-/// the other warps' loads are not far behind. Other warps' leave one by one.
-inline constexpr int lines_of_warps_together = 11;  // docs/results/h200-sm/combine_lse.csv: of 8 nearly all, of 14 none
-std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device);
+/// the other warps' loads are not far behind. Other warps' leave one by one. `ctas`: combine()'s.
+inline constexpr int lines_of_warps_together =
+    12;  // docs/results/h200-sm/combine_lse.csv: of 8 nearly all, of 14 hardly any
+std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device, double ctas);
 
 /// Cycles from its launch to its end. A warp executes its code, waits for the kernel's arguments, for LSE, then for the
 /// O of each four splits; CTAs start one after the other, and an SM's share its issue slots.

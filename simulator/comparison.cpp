@@ -113,15 +113,19 @@ constexpr Figure figures[] = {
      [](const UnfusedCost& u) -> Value { return u.kernels; }},
 };
 
-Value deviation_of(std::span<const MeasuredCall> counts, const Figure& f, Value mean) {
-  if (counts.size() < 2 || mean.value_or(0) == 0) return std::nullopt;
-  double squares = 0;
-  for (const MeasuredCall& count : counts) {
-    const Value counted = f.measured(count, f.counter);
-    if (!counted) return std::nullopt;
-    squares += (*counted / *mean - 1) * (*counted / *mean - 1);
-  }
-  return std::sqrt(squares / static_cast<double>(counts.size() - 1));
+/// What was measured of a figure, and how far counts deviate from it.
+void measure(ComparedFigure& figure, const Figure& f, std::span<const MeasuredCall> counts) {
+  std::vector<double> values;
+  for (const MeasuredCall& count : counts)
+    if (const Value counted = f.measured(count, f.counter)) values.push_back(*counted);
+  if (values.size() < counts.size()) return;
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double n = static_cast<double>(values.size()), mean = sum / n;
+  figure.measured = mean;
+  if (values.size() < 2 || figure.denominator() <= 0) return;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  figure.deviation = std::sqrt(squares / (n - 1)) / figure.denominator();
 }
 
 template <class Part>
@@ -150,11 +154,11 @@ std::optional<double> ComparedFigure::ratio() const {
 }
 
 std::optional<double> ComparedFigure::error() const {
-  if (!predicted || !measured) return std::nullopt;
-  const double denominator = std::max(*measured, least_denominator);
-  if (denominator <= 0) return std::nullopt;
-  return std::abs(*predicted - *measured) / denominator;
+  if (!predicted || denominator() <= 0) return std::nullopt;
+  return std::abs(*predicted - *measured) / denominator();
 }
+
+double ComparedFigure::denominator() const { return measured ? std::max(*measured, least_denominator) : 0; }
 
 Comparison compare(std::span<const MeasuredCall> counts, const DeviceSpec& rated, const DescribedPlan* plan,
                    const Provenance& how) {
@@ -198,9 +202,8 @@ Comparison compare(std::span<const MeasuredCall> counts, const DeviceSpec& rated
   for (const Figure& f : figures) {
     ComparedFigure& figure = result.figures.emplace_back();
     figure.name = f.name, figure.unit = f.unit, figure.counter = f.counter, figure.model = f.model;
-    figure.measured = f.measured(call, f.counter);
-    figure.deviation = deviation_of(counts, f, figure.measured);
     if (f.least_denominator != nullptr) figure.least_denominator = f.least_denominator(call.c.problem);
+    measure(figure, f, counts);
     if (report && f.predicted != nullptr) figure.predicted = f.predicted(*report);
     if (unfused && f.unfused != nullptr) figure.predicted = f.unfused(*unfused);
     // gpu/unfused multiplies fp32 by code whose time is not known

@@ -81,31 +81,35 @@ std::string to_table(const Comparison& comparison) {
 
 std::string to_table(const std::vector<Comparison>& comparisons) {
   std::string text = fmt::format("{:<17}{:<44}", "predicted over measured", "").substr(0, 61);
-  for (const auto& [name, title] : columns) text += fmt::format("{:>11}", title);
+  for (const auto& [name, title] : columns) text += fmt::format("{:>12}", title);
   text += "\n";
   for (const Comparison& comparison : comparisons) {
     const std::string words = fmt::format("{}, {}", comparison.call.kernel, case_words(comparison.call.c));
     text += fmt::format("{:<17}{:<44}", mechanism_text(comparison.call.mechanism), words.substr(0, 43));
-    for (const auto& [name, title] : columns) text += fmt::format("{:>11}", ratio_text(figure_of(comparison, name)));
+    for (const auto& [name, title] : columns) text += fmt::format("{:>12}", ratio_text(figure_of(comparison, name)));
     text += "\n";
   }
-  const auto line = [&](auto over, std::string_view mechanism, std::string_view words) {
+  const auto line = [&](auto over, int decimals, std::string_view mechanism, std::string_view words) {
     text += fmt::format("{:<61}", words);
     for (const auto& [name, title] : columns) {
       const MeanAndMost parts = over(comparisons, name, mechanism);
-      text += parts.calls == 0 ? fmt::format("{:>11}", "-")
-                               : fmt::format("{:>5}/{:<5}", decimal(100 * parts.mean, 1), decimal(100 * parts.most, 1));
+      text += parts.calls == 0 ? fmt::format("{:>12}", "-")
+                               : fmt::format("{:>6}/{:<5}", decimal(100 * parts.mean, decimals),
+                                             decimal(100 * parts.most, decimals));
     }
     text += "\n";
   };
-  const auto lines = [&](std::string_view heading, auto over) {
+  const auto lines = [&](std::string_view heading, auto over, int decimals) {
     text += fmt::format("\n{}\n", heading);
-    for (const std::string& mechanism : mechanisms_of(comparisons)) line(over, mechanism, mechanism_text(mechanism));
-    line(over, "", "all");
+    for (const std::string& mechanism : mechanisms_of(comparisons))
+      line(over, decimals, mechanism, mechanism_text(mechanism));
+    line(over, decimals, "", "all");
   };
-  lines("error in %, mean/most", errors_of);
-  if (std::any_of(comparisons.begin(), comparisons.end(), [](const Comparison& c) { return c.counts > 1; }))
-    lines("standard deviation of counts in %, mean/most", deviations_of);
+  lines("error in %, mean/most", errors_of, 1);
+  std::size_t counts = 1;
+  for (const Comparison& comparison : comparisons) counts = std::max(counts, comparison.counts);
+  if (counts > 1)
+    lines(fmt::format("standard deviation of up to {} counts of a call in %, mean/most", counts), deviations_of, 2);
   return text;
 }
 

@@ -3,21 +3,22 @@
 #include <algorithm>
 
 #include "address.h"
+#include "attest/simulator/step_time.h"
 
 namespace attest {
 namespace {
 
 // Off the function's machine code on compute capability 9.0: instructions, how long control words have a warp stall at
-// them, what it waits for loads from L1 and conversions, and what it takes to jump and to fetch code
-// (simulator/measured/copy_paths.csv). Its five kernels agree within 2 instructions and 2 cycles a granule. In the call
-// there are two kinds, each the mean of its kernels: those of several warps and two slots hold its arguments in uniform
-// registers and wait for these.
+// them, what it waits for loads from L1, conversions and products of 64 bits, and what it takes to jump and to fetch
+// code (simulator/measured/copy_paths.csv). Its five kernels agree within 2 instructions and 2 cycles a granule. In the
+// call there are two kinds, each the mean of its kernels: those of several warps and two slots hold its arguments in
+// uniform registers and wait for these.
 struct Call {
   CopyTime keys, pages, queries, pass_over_rows;
   double arguments;  // cycles more where L1 has none of them
 };
-constexpr Call call{{265, 914}, {250, 823}, {228, 702}, {14, 37}, 747};
-constexpr Call call_of_slots{{283, 1307}, {265, 1224}, {242, 1117}, {15, 46}, 872};
+constexpr Call call{{265, 962}, {250, 862}, {228, 746}, {14, 40}, 733};
+constexpr Call call_of_slots{{283, 1367}, {265, 1281}, {242, 1172}, {15, 49}, 854};
 
 CopyTime operator*(double n, CopyTime t) { return {n * t.instructions, n * t.cycles, n * t.loads}; }
 CopyTime operator+(CopyTime a, CopyTime b) {
@@ -25,11 +26,11 @@ CopyTime operator+(CopyTime a, CopyTime b) {
 }
 
 CopyTime of_row(int bytes) {
-  return bytes == 2 ? CopyTime{45, 256} : bytes == 4 ? CopyTime{43, 226} : CopyTime{41, 208};
+  return bytes == 2 ? CopyTime{45, 261} : bytes == 4 ? CopyTime{43, 226} : CopyTime{41, 208};
 }
 
 CopyTime granule(int bytes, bool page, bool packed) {
-  constexpr CopyTime wide{38, 181}, lookup{34, 193}, division{36, 197};
+  constexpr CopyTime wide{38, 181}, lookup{34, 212}, division{36, 209};
   return (bytes == 16 ? wide : of_row(bytes)) + (page ? 1.0 : 0.0) * lookup + (packed ? 1.0 : 0.0) * division;
 }
 
@@ -37,7 +38,7 @@ CopyTime granule(int bytes, bool page, bool packed) {
 CopyTime parting(int bytes) { return bytes == 2 ? CopyTime{2, 46} : CopyTime{1, 23}; }
 
 /// A granule past the end, which is not loaded.
-CopyTime zeros(int bytes, CopyTime granule) { return granule + (bytes == 2 ? CopyTime{-9, -50} : CopyTime{-8, -40}); }
+CopyTime zeros(int bytes, CopyTime granule) { return granule + (bytes == 2 ? CopyTime{-9, -55} : CopyTime{-8, -40}); }
 
 }  // namespace
 
@@ -66,7 +67,7 @@ CopyTime copy_time(const KernelPlan& plan, const DeviceSpec& device, Operand x, 
   CopyTime time = device.copy_time_scale * (begin + passes * rows);
   if (bytes == 2) {  // through registers, and each granule waits for the one before
     time.loads = passes * std::min<double>(present, row_bytes / double{LineSampler::sector_bytes});
-    time.cycles += time.loads * (device.l2_latency_cycles - device.smem_latency_cycles);
+    time.cycles += time.loads * (device.l2_latency_cycles - cycles_from_l1(device));
   }
   return time;
 }

@@ -254,7 +254,9 @@ std::vector<std::vector<MeasuredCall>> counts_by_call(const std::vector<Measured
   std::vector<std::vector<MeasuredCall>> calls;
   std::map<std::string, std::size_t> numbers;
   for (const MeasuredCall& count : counts) {
-    const std::string call = Json({count.mechanism, count.kernel, to_json(count.c), count.launches.size()}).dump();
+    Json functions = Json::array();
+    for (const MeasuredLaunch& launch : count.launches) functions.push_back(launch.function);
+    const std::string call = Json({count.mechanism, count.kernel, to_json(count.c), functions}).dump();
     const auto [at, is_new] = numbers.emplace(call, calls.size());
     if (is_new) calls.emplace_back();
     calls[at->second].push_back(count);

@@ -245,10 +245,10 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
     r.kernels = 2;
     double rows = 0;
     for (const Lengths& n : lengths_of(p)) rows += static_cast<double>(n.entries * n.queries * p.nheads);
-    const auto lse_sectors = static_cast<double>(combined_lse_sectors(c, plan, device));
+    combine = combine_work(p, plan, r.walk);
+    const auto lse_sectors = static_cast<double>(combined_lse_sectors(c, plan, device, combine.ctas));
     r.sm_write_bytes += r.walk.partial_bytes + static_cast<double>(compulsory_bytes(p).write) - 4 * rows +
                         LineSampler::sector_bytes * lse_sectors;
-    combine = combine_work(p, plan, r.walk);
   }
   r.l2_crossing_bytes = r.walk.l2_crossing_bytes;
   if (r.walk.ctas > 0 && device.l2_partitions > 1) r.l2_crossing_bytes += r.kernels * device.launch_crossing_bytes;

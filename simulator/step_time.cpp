@@ -248,6 +248,8 @@ double launch_cycles(double ctas, const DeviceSpec& device) {
   return device.kernel_launch_cycles + device.cta_start_cycles * others;
 }
 
+double cycles_from_l1(const DeviceSpec& device) { return device.smem_latency_cycles + 5; }
+
 double cycles_from_l2(int lines, const DeviceSpec& device) {
   return device.l2_latency_cycles + expected_largest_exponential(lines).mean * device.l2_latency_tail_cycles;
 }

@@ -208,7 +208,8 @@ std::vector<Comparison> compare_all(const MeasuredFile& measured, const DeviceSp
           comparisons[i] = compare(calls[i], device, nullptr, measured.how);
         } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
           if (!file) throw;
-          throw InvalidInput(*file, fmt::format("line {}:", calls[i].front().line), error.what());
+          const char* const all = calls[i].size() > 1 ? " and the call's other counts:" : ":";
+          throw InvalidInput(*file, fmt::format("line {}{}", calls[i].front().line, all), error.what());
         }
       },
       [&](std::size_t done, std::size_t of) {
@@ -337,8 +338,7 @@ ExitCode run(const Flags& flags) {
   const auto counts = counts_by_call(measure({call}, repeats, how, repeats > 1));
   if (counts.size() > 1)
     throw InvalidInput("repeats", std::to_string(repeats),
-                       fmt::format("counts are of {} and of {} launches, which have no mean; take 1",
-                                   counts[0][0].launches.size(), counts[1][0].launches.size()));
+                       "counts are not of the same launches each time, which have no mean; take 1");
   const Comparison comparison = compare(counts.front(), device, plan ? &*plan : nullptr, how);
   const std::string first_line = heading(how, device);
   Json json = provenance_json(how, device);

@@ -6,7 +6,7 @@
 One line a kernel and part: a call beside its passes over rows, a pass, and a granule, by its bytes, where it lies and
 whether it exists, its row or column is past the end, or the columns of some lanes are. Warp instructions, and cycles
 that a warp takes alone: each instruction stalls for as long as its control word says, waits for what it needs of a load
-from L1 or a conversion (LATENCIES), for where it jumps to and for code that is not near (Near). A granule of 2 bytes is
+from L1 or a conversion (LATENCIES), after a product of 64 bits (OF_PRODUCT), for where it jumps to and for code that is not near (Near). A granule of 2 bytes is
 waited for as well, which is not in the cycles.
 """
 
@@ -25,7 +25,9 @@ NO_BARRIER = 7
 ADDRESS_OF = re.compile(r"^(?:@!?P\d\s+)?LD\.E\S* R\d+, desc\[UR\d+\]\[(R\d+)\.64(?:\+0x([0-9a-f]+))?\]")
 PARAMS = 0x210  # where ForwardParams begins among the constants, and so in their copy in memory
 MISS = 279  # of a load that L1 does not have (docs/results/h200-sm.md, local)
-LATENCIES = {"LD": 29, "S2R": 29, "I2F": 17.4, "F2I": 17.4, "MUFU": 17.4}  # h200.json; `pipes` of 2026-11-21 (17.0 since chains are longer)
+LATENCIES = {"LD": 34, "S2R": 29, "I2F": 17.4, "F2I": 17.4, "MUFU": 17.4}  # `latencies`; h200.json; `pipes` of 2026-11-21 (17.0 since chains are longer)
+PRODUCT = re.compile(r"IMAD\.(HI|WIDE)")
+OF_PRODUCT = 3  # cycles of one of 64 bits beyond its control word (docs/results/h200-sm/latencies.csv)
 
 # What a path goes through, in this order: the ways through the function, by what each alone has.
 LAST = {2: r"STS.U16", 4: r"LDGSTS.E \[", 8: r"LDGSTS.E.64", 16: r"LDGSTS.E.BYPASS"}
@@ -157,7 +159,7 @@ class Kernel:
                     sector = address[1], (PARAMS + int(address[2] or "0", 16)) // 32
                     there = max(there, arrives.setdefault(sector, now + first_load))
                 ready[barrier] = max(ready[barrier], there)
-            now += max(1, control & 15)
+            now += max(1, control & 15) + OF_PRODUCT * (PRODUCT.search(text) is not None)
             leads = self.targets[i] is not None or meets  # where some lanes have gone ahead, back to the others
             goes = operation(text) in ("CALL", "RET") or (leads and after not in (i + 1, None))
             now += self.jump * goes + meets * max(self.meeting, fetched - now)

@@ -36,7 +36,7 @@ METRICS_OF = {
         "sm__cycles_elapsed.max",
     ]
 }
-WITHOUT_COUNTERS = {"beyond_columns", "sm_places", "page_places", "dispatch", "pipes", "beside", "beside_mma", "fetch", "fetch_of_streams", "walked_code", "gates", "jumps", "wgmma", "step", "step_moments", "copy", "waits", "in_step", "contention", "issue"}
+WITHOUT_COUNTERS = {"beyond_columns", "sm_places", "page_places", "dispatch", "pipes", "latencies", "beside", "beside_mma", "fetch", "fetch_of_streams", "walked_code", "gates", "jumps", "wgmma", "step", "step_moments", "copy", "waits", "in_step", "contention", "issue"}
 # many rows a launch: OUT/NAME_counters.csv has a row for each launch
 OF_LAUNCHES = {"drift": ["lts__t_sectors_srcunit_tex_op_read.sum", "l1tex__m_xbar2l1tex_read_bytes.sum"]}
 

@@ -15,6 +15,7 @@
 #include "copies.h"
 #include "gates.h"
 #include "in_step.h"
+#include "latencies.h"
 #include "local.h"
 #include "step.h"
 #include "waits.h"
@@ -148,6 +149,7 @@ struct Experiment {
 
 const Experiment experiments[] = {
     {"pipes", "kind,warps_a_scheduler,chains,cycles", print_pipes},
+    {"latencies", "kind,chains,between,cycles", measure_latencies},
     {"beside", "kind,products,cycles,products_cycles", print_beside_products},
     {"beside_mma", "kind,products,alone,beside,of_product", print_beside_mma},
     {"fetch", "instructions,skips,warps_a_scheduler,apart,cycles", print_fetch},

@@ -17,6 +17,7 @@ import copy_paths
 from copy_paths import operation, read
 
 ALU = {"ISETP", "FSETP", "PLOP3", "LOP3", "SHF", "LEA", "PRMT", "VIADD", "IADD3", "FMNMX", "SEL", "FSEL", "F2FP", "IABS", "I2FP"}
+copy_paths.LATENCIES["LD"] = 29  # most are of shared memory (h200.json)
 FMA = {"FFMA", "FMUL", "FADD", "IMAD"}
 COPY = [r"LEA R\d+, P\d", r"LDG.E.128", r"STS.128"]  # of a row that exists
 SEEN = r"SEL R\d+, RZ, 0x1"  # a key that no mask takes away

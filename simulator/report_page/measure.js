@@ -2,11 +2,11 @@
 const pointsOf = (i) => calls.map((c) => ({ call: c, predicted: c.predicted[i], measured: c.measured[i], error: c.errors[i], deviation: c.deviations[i] }))
   .filter((q) => q.error !== null);
 const drawn = kinds.map((kind, i) => ({ kind, i, points: pointsOf(i) })).filter((f) => f.points.length > 0 && f.kind.name !== "kernels");
-const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}, ratio ${ratio(q)}${q.deviation === null ? "" : `; counts deviate by ${deviation(q)}`}`;
+const ofCall = (q, format) => `${q.call.words}: predicted ${format(q.predicted)}, measured ${format(q.measured)}${spread(q)}, ratio ${ratio(q)}`;
 // What is counted a second time under another name says nothing new about a model.
-const repeats = ["l2_write_bytes", "spill_store_instructions", "time_us"];
+const sameAgain = ["l2_write_bytes", "spill_store_instructions", "time_us"];
 const first = ["smem_wavefronts", "sm_read_bytes", "dram_read_bytes", "cycles"];  // from the right
-const modelled = drawn.filter((f) => f.kind.model !== "" && repeats.indexOf(f.kind.name) < 0)
+const modelled = drawn.filter((f) => f.kind.model !== "" && sameAgain.indexOf(f.kind.name) < 0)
   .sort((a, b) => first.indexOf(b.kind.name) - first.indexOf(a.kind.name) || a.i - b.i);
 const mechanisms = d3.set(calls.map((c) => c.mechanism)).values();
 const pointsOfMechanism = (f, mechanism) => f.points.filter((q) => q.call.mechanism === mechanism);
@@ -61,25 +61,25 @@ function drawErrors() {
 
 /// A row for each figure of each mechanism, by its worst call.
 const shownGroups = 15;
+const deviations = counted > 1 ? " What was measured is the mean of counts, \u00b1 their standard deviation." : "";
 function drawWorst() {
   const groups = d3.merge(modelled.map((f) => mechanisms.map((mechanism) => {
     const points = pointsOfMechanism(f, mechanism).sort((a, b) => off(b) - off(a));
     return { f, mechanism, points, beyond: points.filter((q) => off(q) > grades[1][0]).length };
   }))).filter((g) => g.beyond > 0).sort((a, b) => off(b.points[0]) - off(a.points[0]));
   say("worst", groups.length === 0 ? "Every figure of every call is within 10%."
-    : `A row for a figure of a mechanism's calls, by its worst call, with the model that it comes from; ${groups.length} have a call more than 10% off, ${groups.length > shownGroups ? `the worst ${shownGroups}` : "these"}.`);
+    : `A row for a figure of a mechanism's calls, by its worst call, with the model that it comes from; ${groups.length} have a call more than 10% off, ${groups.length > shownGroups ? `the worst ${shownGroups}` : "these"}.${deviations}`);
   table(section("worst").select("table"),
-    [["off", "number"], ["figure"], ["mechanism"], ["calls beyond 10%", "number"], ["predicted", "number"], ["measured", "number"]]
-      .concat(counted > 1 ? [["counts deviate by", "number"]] : [], [["the worst call"], ["why", "formula"]]),
+    [["off", "number"], ["figure"], ["mechanism"], ["calls beyond 10%", "number"], ["predicted", "number"], ["measured", "number"], ["the worst call"], ["why", "formula"]],
     groups.slice(0, shownGroups).map(({ f, mechanism, points, beyond }) => {
       const format = shownFigure[f.kind.unit], q = points[0];
-      return [percent(off(q)), title(f.kind.name), mechanism || "\u2013", `${beyond} of ${points.length}`, format(q.predicted), format(q.measured)]
-        .concat(counted > 1 ? [deviation(q)] : [], [q.call.words, f.kind.model]);
+      return [percent(off(q)), title(f.kind.name), mechanism || "\u2013", `${beyond} of ${points.length}`, format(q.predicted), format(q.measured) + spread(q), q.call.words,
+        f.kind.model];
     }));
 }
 
 function drawCalls() {
-  say("calls", `${plural(calls.length, "call")}; ratios of predicted over measured${counted > 1 ? `, which is the mean of up to ${counted} counts` : ""}. ${plural(calls.filter(measuredOnly).length, "call")} without a prediction.`);
+  say("calls", `${plural(calls.length, "call")}; ratios of predicted over measured${counted > 1 ? `, the mean of up to ${counted} counts` : ""}. ${plural(calls.filter(measuredOnly).length, "call")} without a prediction.`);
   const columns = drawn.filter((f) => f.kind.model !== "");
   table(section("calls").select("table"), [["mechanism"], ["call"]].concat(columns.map((f) => [title(f.kind.name), "number"]), [["bound by"]]),
     calls.map((c) => [c.mechanism || "\u2013", c.words].concat(columns.map((f) => {

@@ -21,7 +21,7 @@ function drawRatios() {
   legend("ratios", grades.map(([, color, text]) => ({ color, kind: "round", text })));
   chart(section("ratios").select(".chart"), "how far off each figure is", (svg, width) => {
     const e = em(), line = 1.5 * e, box = { left: 11 * e, top: 2.4 * e, width: width - 12.5 * e, height: line * compared.length };
-    const most = 1.15 * Math.min(1, Math.max(0.1, d3.max(compared, off)));
+    const most = 1.15 * Math.min(1, Math.max(0.1, d3.max(compared, (q) => off(q) + (q.deviation || 0))));
     const x = d3.scale.linear().domain([-most, most]).range([box.left, box.left + box.width]).clamp(true);
     const y = d3.scale.linear().domain([0, compared.length]).range([box.top, box.top + box.height]);
     const ticks = x.ticks(Math.min(8, Math.max(2, Math.floor(box.width / (5 * e)))));
@@ -42,12 +42,11 @@ function drawRatios() {
 }
 
 function drawFigures() {
-  say("figures", `${call.words}${counted > 1 ? `; measured is the mean of ${counted} counts` : ""}${call.bound ? `; bound by ${call.bound}` : ""}.`);
+  say("figures", `${call.words}${counted > 1 ? `; measured is the mean of ${counted} counts, \u00b1 their standard deviation` : ""}${call.bound ? `; bound by ${call.bound}` : ""}.`);
   table(section("figures").select("table"),
-    [["figure"], ["predicted", "number"], ["measured", "number"], ["ratio", "number"], ["counter", "formula"], ["model", "formula"]]
-      .concat(counted > 1 ? [["counts deviate by", "number"]] : []),
-    rows.map((q) => [title(q.kind.name), figureOf(q, q.predicted), figureOf(q, q.measured),
-      compared.indexOf(q) < 0 ? "\u2013" : ratio(q), q.kind.counter, q.kind.model].concat(counted > 1 ? [deviation(q)] : [])));
+    [["figure"], ["predicted", "number"], ["measured", "number"], ["ratio", "number"], ["counter", "formula"], ["model", "formula"]],
+    rows.map((q) => [title(q.kind.name), figureOf(q, q.predicted), figureOf(q, q.measured) + spread(q),
+      compared.indexOf(q) < 0 ? "\u2013" : ratio(q), q.kind.counter, q.kind.model]));
 }
 
 [drawCallCards, drawRatios, drawFigures].forEach((draw) => draw());

@@ -65,11 +65,12 @@ TEST(Measure, ACallThatAFileHasSeveralTimesIsOne) {
   EXPECT_NEAR(json.at("errors")[0].at("deviation_most").get<double>(), 0.7071, 1e-4);
   EXPECT_NEAR(json.at("against").at("differences")[0].at("mean").get<double>(), 0.5, 1e-12);
   const std::string table = measured(folder, "a.csv", "b.csv");
-  EXPECT_NE(table.find("standard deviation of counts in %"), std::string::npos) << table;
+  EXPECT_NE(table.find("standard deviation of up to 2 counts of a call in %"), std::string::npos) << table;
   const std::string wrong = "m,sm80,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n";
   folder.write("wrong.csv", "# gpu: NVIDIA H200\n" + text + wrong + other + wrong);
   EXPECT_EQ(run_attest({"measure", "--panel", "--from", "wrong.csv"}, folder).err,
-            "attest: wrong.csv: line 4: dtype: 'fp32' is neither fp16 nor bf16, and kernel sm80 takes nothing else\n");
+            "attest: wrong.csv: line 4 and the call's other counts: dtype: 'fp32' is neither fp16 nor bf16, and kernel "
+            "sm80 takes nothing else\n");
 }
 
 // Whose ends tell two paths apart, and what a file says at length from what attest says behind it.

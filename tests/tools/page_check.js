@@ -49,6 +49,7 @@
         untold: [...s.querySelectorAll("svg title")].filter((t) => t.parentNode.tagName !== "text" && !/\n= ./.test(t.textContent)).map((t) => t.textContent),
         changes: s.textContent.match(/(refused|from\u00a00|[+\u2212]?[\d.]+%)\u00a0\u2026\u00a0(refused|from\u00a00|[+\u2212]?[\d.]+%)/g) || [],
         kernels: s.textContent.match(/\d+ kernels?/g) || [],
+        deviations: (s.textContent.match(/\u00b1\u00a0[<\d]/g) || []).length,
         unreadable: /NaN|undefined|Infinity|\[object/.test(s.textContent),
       };
       if (sections[s.id].charts === 0) sections[s.id].marks = 0;

@@ -107,23 +107,45 @@ TEST_F(Page, DrawsCountersBesideThePrediction) {
   }
 }
 
-// The same panel, each call counted twice.
+// The same panel, each call counted twice, the second time with more bytes to the SMs; and one of its calls alone.
 TEST_F(Page, DrawsHowFarCountsDeviate) {
-  std::istringstream panel(file(ATTEST_PANEL));
-  std::string text, again;
-  for (std::string line; std::getline(panel, line);) {
-    text += line + "\n";
-    if (line.starts_with('#') || line.starts_with("mechanism,")) continue;
-    again += line + "1\n";  // some nanoseconds more
-  }
-  folder.write("twice.csv", text + again);
+  const std::string panel = file(ATTEST_PANEL);
+  const auto counted_again = [&](const std::string& kernel) {
+    std::istringstream rows(panel);
+    std::string again;
+    for (std::string line; std::getline(rows, line);) {
+      if (line.find("," + kernel + ",") == std::string::npos) continue;
+      const auto of_sm = line.find("0000000,");
+      if (of_sm != std::string::npos) line.replace(of_sm, 1, "2");
+      again += line + "\n";
+    }
+    return again;
+  };
+  folder.write("twice.csv", panel + counted_again("sm80") + counted_again("unfused"));
+  std::istringstream rows(panel);
+  std::string one;
+  for (std::string line; std::getline(rows, line);)
+    if (line.starts_with('#') || line.starts_with("mechanism,") || line.find(",sm80,") != std::string::npos)
+      one += line + "\n";
+  folder.write("one.csv", one + counted_again("sm80"));
   make("measure", "twice.html", {"--panel", "--from", "twice.csv"});
-  for (const json& page : seen(folder, {"twice.html"})) {
-    SCOPED_TRACE(fmt::format("{} px", page["width"].get<int>()));
+  make("measure", "one.html", {"--panel", "--from", "one.csv"});
+  int pages = 0;
+  for (const json& page : seen(folder, {"twice.html", "one.html"})) {
+    SCOPED_TRACE(fmt::format("{} px: {}", page["width"].get<int>(), pages));
     expect_whole(page);
-    EXPECT_EQ(page["sections"]["calls"]["rows"], 3);
-    EXPECT_GE(page["sections"]["worst"]["rows"], 5);
+    const json& sections = page["sections"];
+    if (pages / 2 == 0) {
+      EXPECT_EQ(sections["calls"]["rows"], 3);
+      EXPECT_GE(sections["worst"]["deviations"], 3);
+      EXPECT_GE(sections["diagonals"]["deviations"], 8);  // tips of points
+    } else {
+      EXPECT_GE(sections["figures"]["deviations"], 6);
+      EXPECT_EQ(sections["ratios"]["charts"], 1);
+    }
+    ++pages;
   }
+  EXPECT_EQ(pages, 4);
 }
 
 // Small calls leave their output in L2: on logarithmic axes a figure that is 0 throughout has no place.

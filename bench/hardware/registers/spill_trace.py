@@ -27,7 +27,7 @@ import copy_paths  # noqa: E402
 BRANCHES = ("window", "alibi", "copy")
 COPY = re.compile(r"CALL.*copy_general")
 SLOT = re.compile(r"\[R1(?:\+0x([0-9a-f]+))?\]")
-LATENCIES = copy_paths.LATENCIES | dict.fromkeys(("LDL", "LDS", "LDSM", "SHFL"), copy_paths.LATENCIES["LD"])
+LATENCIES = copy_paths.LATENCIES | dict.fromkeys(("LDL", "LDS", "LDSM", "SHFL"), 29)
 
 
 def clock(names, controls, turns=2):

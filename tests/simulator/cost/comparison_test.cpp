@@ -260,8 +260,31 @@ TEST(Comparison, SeveralCountsAreComparedByTheirMean) {
   const MeanAndMost d = deviations_of(both, "dram_read_bytes");
   EXPECT_EQ(d.calls, 1);
   EXPECT_EQ(d.worst, &both[1]);
-  EXPECT_THAT(to_table(both), testing::ContainsRegex("standard deviation of counts in %, mean/most\na .* 20.0/20.0"));
+  EXPECT_THAT(to_table(both), testing::ContainsRegex(
+                                  "standard deviation of up to 3 counts of a call in %, mean/most\na .* 20.00/20.00"));
   EXPECT_THAT(to_table({once}), Not(HasSubstr("deviation")));
+}
+
+// Of bytes that may stay in L2 counts deviate by parts of what errors are parts of, and of a call's longest launch each
+// count has its own.
+TEST(Comparison, CountsDeviateByPartsOfWhatErrorsAre) {
+  const DeviceSpec h200 = load_device("h200");
+  std::vector<MeasuredCall> counts(2, counted("a", 8, 1));
+  const double output = 8 * 512 * (2 * 64 + 4);
+  counts[0].launches[0].counters["dram__bytes_write.sum"] = 0;
+  counts[1].launches[0].counters["dram__bytes_write.sum"] = output / 50;
+  EXPECT_NEAR(*figure(compare(counts, h200, nullptr), "dram_write_bytes").deviation, std::sqrt(0.5) / 50, 1e-9);
+  for (MeasuredCall& count : counts) {
+    count.kernel = "./theirs.so";
+    count.launches.push_back(count.launches[0]);
+    count.launches[0].counters["launch__registers_per_thread"] = 10;
+    count.launches[1].counters["launch__registers_per_thread"] = 50;
+  }
+  counts[0].launches[0].counters["sm__cycles_elapsed.max"] += 1;
+  counts[1].launches[1].counters["sm__cycles_elapsed.max"] += 3;
+  const ComparedFigure registers = figure(compare(counts, h200, nullptr), "registers_per_thread");
+  EXPECT_EQ(registers.measured, 30);
+  EXPECT_NEAR(*registers.deviation, std::sqrt(800) / 30, 1e-9);
 }
 
 TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
@@ -285,6 +308,10 @@ TEST(Comparison, TwoMeasurementsAgreeOrDoNot) {
               testing::ContainsRegex("of 1 calls(.*\n)*dram__bytes_read.sum +0.55 "));
   one.launches[0].counters["nothing"] = two.launches[0].counters["nothing"] = 0;
   EXPECT_THAT(agreement_table({one}, {two}), testing::ContainsRegex("nothing +0.00 +0.00"));
+  MeasuredCall elsewhere = two;
+  elsewhere.mechanism = "b";
+  EXPECT_THAT(agreement_table({one, elsewhere}, {elsewhere, one}),
+              testing::ContainsRegex("dram__bytes_read.sum +0.00 +0.00"));
   other = two;
   other.kernel = "sm80-spill";
   EXPECT_FALSE(have_a_call_in_common({one}, {other}));

@@ -11,6 +11,7 @@
 #include "attest/plan/catalog.h"
 #include "attest/plan/sm80_tiles.h"
 #include "attest/simulator/report.h"
+#include "attest/simulator/step_time.h"
 #include "in_step.h"
 #include "measured_rows.h"
 
@@ -67,7 +68,7 @@ TEST(CopyTime, IsTheMachineCodeOfTheFunction) {
     narrow = copying(2, slots);
     narrow.headdim = 65;
     // 130 bytes in panels of 32: five granules of a row, which wait for its sectors, the last of them one lane's
-    const double waits = device.l2_latency_cycles - device.smem_latency_cycles;
+    const double waits = device.l2_latency_cycles - cycles_from_l1(device);
     expect(copy_time(narrow, device, Operand::k, false), "call", "2 bytes", 4, 3, 1, 8 * 130 / 32.0 * waits);
     EXPECT_EQ(copy_time(narrow, device, Operand::k, false).loads, 8 * 130 / 32.0);
     // 998 cycles for one kernel of its kind, 746 for another

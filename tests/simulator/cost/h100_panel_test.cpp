@@ -19,7 +19,7 @@ constexpr const char *narrow = "as on an H200: which CTAs share a head is chance
 
 constexpr Beyond beyond[] = {
     {"headdim", "sm_read_bytes", 0.19, 1.9, narrow},
-    {"layout", "sm_read_bytes", 1.76, 3.51, narrow},
+    {"layout", "sm_read_bytes", 1.81, 3.61, narrow},
     {"forced spill", "sm_read_bytes", 0.5, 1.3, "as on an H200"},
     {"synchronous", "sm_read_bytes", 0.68, 1.33, "as on an H200"},
     {"headdim", "sm_write_bytes", 0.21, 2.1, "as on an H200: headdim 72"},

@@ -30,8 +30,8 @@ constexpr const char* narrow =
     "which CTAs share a head is chance: eleven panels' counts are 6% apart; and words (L1Turn.Spilled*)";
 
 constexpr Beyond beyond[] = {
-    {"headdim", "sm_read_bytes", 0.45, 4.1, narrow},
-    {"layout", "sm_read_bytes", 0.55, 1.1, narrow},
+    {"headdim", "sm_read_bytes", 0.46, 4.1, narrow},
+    {"layout", "sm_read_bytes", 0.67, 1.33, narrow},
     {"synchronous", "sm_read_bytes", 0.46, 0.88,
      "where frames lie to tensors is chance: counted twice they differ by 0.9"},
     {"forced spill", "sm_read_bytes", 0.18, 0.26,
@@ -50,18 +50,18 @@ TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {
 
 // Until 2026-11-28 `attest measure` asked for memory tensor by tensor, which then lay where nobody noted.
 TEST(Panel, TensorsThatLieAnywhere) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.21, 4},     {"l2_read_bytes", 2.3, 16.2},
-                                      {"l2_crossing_bytes", 1.5, 10}, {"cycles", 2.4, 9.8},
-                                      {"dram_write_bytes", 1.8, 9.6}, {"dram_read_bytes", 0.7, 8.7}};
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.21, 3.8},    {"l2_read_bytes", 2.3, 16.2},
+                                      {"l2_crossing_bytes", 1.5, 9.7}, {"cycles", 2.4, 9.5},
+                                      {"dram_write_bytes", 1.8, 9.6},  {"dram_read_bytes", 0.6, 8.7}};
   expect_reached(counted_panel(ATTEST_MEASURED "/h200_panel.csv", load_device("h200")), reached);
 }
 
 // Another H200's, counted when the models were as they are, but for what a turn of the unfused kernels waits and what
 // crosses of a launch.
 TEST(Panel, CountedAfterwards) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.2, 3.5},      {"l2_read_bytes", 2.5, 20.4},
-                                      {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.3, 9.9},
-                                      {"dram_write_bytes", 2.0, 13.1},  {"dram_read_bytes", 0.65, 7.0}};
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.14, 3.2},     {"l2_read_bytes", 2.5, 20.4},
+                                      {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.2, 9.3},
+                                      {"dram_write_bytes", 2.0, 12.8},  {"dram_read_bytes", 0.65, 7.0}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_3.csv", load_device("h200")), reached);
 }
 
@@ -177,8 +177,8 @@ TEST(Panel, HeadsWhoseRowsEndWithinLines) {
 // known to have clocks of their own there too, and 23.9 / 49.4 when those of later waves went as the first's.
 TEST(Panel, CallsInStepCountedAfterwards) {
   const DeviceSpec h200 = load_device("h200");
-  Reached pages({{"l2_read_bytes", 2.9, 9.7}, {"sm_read_bytes", 0.1, 0.3}, {"dram_read_bytes", 0.2, 0.5}}),
-      parts_of_lines({{"l2_read_bytes", 3.8, 5.9}, {"sm_read_bytes", 1.4, 2.2}, {"dram_read_bytes", 0.6, 1.5}});
+  Reached pages({{"l2_read_bytes", 3.0, 8.9}, {"sm_read_bytes", 0.1, 0.3}, {"dram_read_bytes", 0.2, 0.5}}),
+      parts_of_lines({{"l2_read_bytes", 3.8, 6.0}, {"sm_read_bytes", 1.2, 1.9}, {"dram_read_bytes", 0.6, 1.5}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/in_step_blind.csv")) {
     const Case c = case_from_json_text(row.at("case"));
     const SimulationReport r = simulate(c, plan_named("attest", c, h200), h200, "sm80");
@@ -208,12 +208,12 @@ void expect_pages(const std::string& file, Reached reached, int calls) {
 // One to eight waves of CTAs with pages, of whose begins some were noted (in_step_gpcs.csv).
 TEST(Panel, PagesByWaves) {
   expect_pages(ATTEST_H200_MEASURE "/in_step_waves.csv",
-               Reached({{"l2_read_bytes", 5.7, 16.2}, {"sm_read_bytes", 0.1, 0.2}}), 44);
+               Reached({{"l2_read_bytes", 5.6, 16.3}, {"sm_read_bytes", 0.1, 0.2}}), 44);
 }
 // Others, counted when the walk had those: fourteen before older CTAs of a launch went as one, twelve after that.
 TEST(Panel, PagesCountedAfterwards) {
   expect_pages(ATTEST_H200_MEASURE "/pages_blind.csv",
-               Reached({{"l2_read_bytes", 5.5, 20.6}, {"sm_read_bytes", 0.1, 0.2}}), 26);
+               Reached({{"l2_read_bytes", 5.5, 21.1}, {"sm_read_bytes", 0.1, 0.2}}), 26);
 }
 
 /// By samples of a launch: cycles that its warps wait for `reason`, all together.

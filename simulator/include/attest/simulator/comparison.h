@@ -21,7 +21,7 @@ struct ComparedFigure {
   std::string_view model;    // what predicts it; empty: nothing does
   std::optional<double> predicted, measured;
   /// What was measured of a call that was counted several times is the mean; this is the counts' sample standard
-  /// deviation, as a part of it. None of one count.
+  /// deviation, a part of what errors are parts of. None of one count, and where there is no error.
   std::optional<double> deviation;
   /// Errors are parts of what was measured, but of no less than this: of DRAM writes O and LSE, of which some stays in
   /// L2 when a call ends.
@@ -30,6 +30,7 @@ struct ComparedFigure {
   std::optional<double> ratio() const;
   /// How far it is off, 0 where it is as predicted; none where either is missing, or there is nothing to be a part of.
   std::optional<double> error() const;
+  double denominator() const;  // of it; 0: nothing was measured, or nothing happened
 };
 
 /// A call, what was counted of it and what a plan leads one to expect.

@@ -52,7 +52,7 @@ std::string to_csv(const MeasuredFile& measured);
 MeasuredFile measured_from_csv(std::string_view text, std::string_view file);
 
 /// Counts of the same call together, calls in the order of their first count: those of one mechanism, kernel and case
-/// that make as many launches.
+/// that launch the same functions.
 std::vector<std::vector<MeasuredCall>> counts_by_call(const std::vector<MeasuredCall>& counts);
 /// Counts of one call, of which there is at least one, as a call: its counters are means, of those that all counts
 /// have.

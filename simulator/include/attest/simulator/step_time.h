@@ -116,6 +116,8 @@ double launch_cycles(double ctas, const DeviceSpec& device);
 /// each of which takes an exponential variate beyond its latency (`first_use` and `waits` in docs/results/h200-sm.md).
 /// From DRAM L2's part is included.
 double cycles_from_l2(int lines, const DeviceSpec& device);
+/// Likewise of what L1 has: five more than from shared memory (`latencies`, there: 34 for the 29 of a device's file).
+double cycles_from_l1(const DeviceSpec& device);
 double cycles_from_dram(int lines, const DeviceSpec& device);
 /// The standard deviation of the latter.
 double deviation_from_dram(int lines, const DeviceSpec& device);

@@ -32,7 +32,8 @@ void Progress::show(double seconds, std::uint64_t done, std::uint64_t failed) {
                    counted ? fmt::format(" of {}", cases_) : "", rate, left, failed));
 }
 
-void Progress::show(double seconds, std::uint64_t done, std::uint64_t of, std::string_view things) {
+void Progress::show_of(std::uint64_t done, std::uint64_t of, std::string_view things) {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - made_).count();
   const double left = seconds / static_cast<double>(done) * static_cast<double>(of - done);
   say(seconds, fmt::format("{} of {} {}, {:.0f} s left", done, of, things, left));
 }

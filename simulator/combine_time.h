@@ -32,11 +32,12 @@ struct CombineWork {
 /// Of a call in splits, behind its walk.
 CombineWork combine_work(const Problem& p, const KernelPlan& plan, const TileWalk& walk);
 
+/// Up to so many lines, below: of 8 nearly all warps go together, of 14 hardly any
+/// (docs/results/h200-sm/combine_lse.csv).
+inline constexpr int lines_of_warps_together = 12;
 /// Sectors of 32 bytes that combine() writes of LSE, a word a warp. Those of warps that end within some cycles of each
 /// other leave together: of a CTA that has its SM to itself, where a warp loads its partial LSE from so few lines that
 /// the other warps' loads are not far behind. Other warps' leave one by one. `ctas`: combine()'s.
-inline constexpr int lines_of_warps_together =
-    12;  // docs/results/h200-sm/combine_lse.csv: of 8 nearly all, of 14 hardly any
 std::int64_t combined_lse_sectors(const Case& c, const KernelPlan& plan, const DeviceSpec& device, double ctas);
 
 /// Cycles from its launch to its end. A warp executes its code, waits for the kernel's arguments, for LSE, then for the

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -107,11 +106,9 @@ std::int64_t chosen_splits(const Case& c, const KernelPlan& plan, const DeviceSp
 
 /// estimates_behind(), with a line on stderr that says how far it is.
 std::vector<Estimate> moved_estimates(const SimulationReport& report) {
-  const auto start = std::chrono::steady_clock::now();
   Progress progress(true, 0, 0);
   return estimates_behind(report, [&](std::size_t done, std::size_t of) {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    progress.show(seconds, done, of, "predictions with an estimate moved");
+    progress.show_of(done, of, "predictions with an estimate moved");
   });
 }
 

@@ -1,5 +1,6 @@
 // The line that tells how far a campaign is.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -14,8 +15,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   /// Redraws at most once a second on a terminal and writes a line every five seconds elsewhere.
   void show(double seconds, std::uint64_t done, std::uint64_t failed);
-  /// The same of `of` things of that name, of which `done` are done.
-  void show(double seconds, std::uint64_t done, std::uint64_t of, std::string_view things);
+  /// The same of `of` things of that name, of which `done` are done since this was made.
+  void show_of(std::uint64_t done, std::uint64_t of, std::string_view things);
   /// The same of something that has no number.
   void say(double seconds, std::string_view what);
 
@@ -26,6 +27,7 @@ class Progress {
   std::uint64_t cases_;
   double time_seconds_;
   double next_;
+  std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace attest

@@ -57,6 +57,12 @@ std::optional<DeviceSpec> device_called(std::string_view gpu) {
   return std::nullopt;
 }
 
+DeviceSpec device_of_chip(DeviceSpec device, const std::vector<double>& gpc_sides) {
+  if (gpc_sides.empty() || device.l2_partitions == 1) return device;
+  if (device.gpc_clocks.size() != gpc_sides.size()) device.gpc_clocks.assign(gpc_sides.size(), 1);
+  return device_with(device, device_field_name(&DeviceSpec::gpc_sides), gpc_sides, "the GPU that was measured");
+}
+
 Latency latency_of(const std::vector<LinesTime>& measured) {
   const auto n = static_cast<double>(measured.size());
   double x = 0, y = 0, xx = 0, xy = 0;

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <charconv>
 #include <variant>
+#include <vector>
 
 #include "attest/problem/error.h"
 #include "attest/problem/text.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 2> profilers = {"cupti", "ncu"};  // by Profiler
 constexpr std::array<std::string_view, 2> cold_or_warm = {"cold", "warm"};
 
-using Member = std::variant<std::string Provenance::*, std::int64_t Provenance::*,
+using Member = std::variant<std::string Provenance::*, std::int64_t Provenance::*, std::vector<double> Provenance::*,
                             std::optional<Profiler> Provenance::*, std::optional<bool> Provenance::*>;
 struct Field {
   std::string_view key;
@@ -27,6 +28,7 @@ struct Field {
 constexpr Field fields[] = {{"gpu", &Provenance::gpu},
                             {"num_sms", &Provenance::num_sms},
                             {"compute_capability", &Provenance::compute_capability},
+                            {"gpc_sides", &Provenance::gpc_sides},
                             {"driver", &Provenance::driver},
                             {"cuda", &Provenance::cuda},
                             {"date", &Provenance::date},
@@ -37,6 +39,7 @@ constexpr Field fields[] = {{"gpu", &Provenance::gpu},
 // A field's value as text; empty where it is not known.
 std::string written(const std::string& value) { return value; }
 std::string written(std::int64_t value) { return value == 0 ? "" : fmt::format("{}", value); }
+std::string written(const std::vector<double>& value) { return fmt::format("{}", fmt::join(value, " ")); }
 std::string written(std::optional<Profiler> value) { return value ? std::string(to_string(*value)) : ""; }
 std::string written(std::optional<bool> value) { return value ? std::string(cold_or_warm[*value ? 1 : 0]) : ""; }
 
@@ -49,6 +52,15 @@ std::string take(std::int64_t& value, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < 1) return "is no whole number above 0";
   return written(value) == text ? "" : fmt::format("is no whole number as such are written; {} is", value);
+}
+std::string take(std::vector<double>& value, std::string_view text) {
+  value.clear();
+  for (std::size_t at = 0; at < text.size(); at += 2) {
+    const bool is_side = (text[at] == '0' || text[at] == '1') && (at + 1 == text.size() || text[at + 1] == ' ');
+    if (!is_side || at + 2 == text.size()) return "is no list of 0 and 1 with a space between them";
+    value.push_back(text[at] - '0');
+  }
+  return text.empty() ? "is empty" : "";
 }
 template <class T>
 std::string take_word(std::optional<T>& value, std::string_view text, const std::array<std::string_view, 2>& words) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 #include <type_traits>
 
@@ -240,11 +239,8 @@ class Calibrator {
              "exponentials of 64 x 128 scores with the product that scales each, likewise");
   }
 
-  /// A grid fills GPCs in the order of their lowest SMs.
   void measure_places() {
-    std::map<int, int> side_of_gpc;
-    for (const hardware::SmPlace& place : hardware::locate_sms()) side_of_gpc[place.gpc] = place.side;
-    for (const auto& [gpc, side] : side_of_gpc) result_.device.gpc_sides.push_back(side);
+    for (const int side : hardware::sides_of_gpcs(hardware::locate_sms())) result_.device.gpc_sides.push_back(side);
     result_.device.origins.push_back(
         {"gpc_sides",
          "measured by attest calibrate: GPCs by the SMs that clusters are placed on, sides by the latency of atomics"});

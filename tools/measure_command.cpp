@@ -86,12 +86,13 @@ ExitCode run(const Flags& flags) {
   };
   if (is_plugin(call.kernel))
     if (const std::string why = refusal_in_a_worker(worker, hang_seconds, call); !why.empty()) return unsupported(why);
-  const Provenance how = provenance(flags);
+  Provenance how = provenance(flags);
   if (const auto why = unmeasurable(call)) return unsupported(*why);
-  const DeviceSpec device = device_of(flags, how);
+  DeviceSpec device = device_of(flags, how);
   const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
   const std::int64_t repeats = read_repeats(flags);
   const auto counts = counts_by_call(measure({call}, repeats, how, repeats > 1));
+  device = device_of(flags, how);
   if (counts.size() > 1)
     throw InvalidInput("repeats", std::to_string(repeats),
                        "counts are not of the same launches each time, which have no mean; take 1");

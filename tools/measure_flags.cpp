@@ -1,6 +1,7 @@
 #include "measure_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ctime>
 
@@ -66,22 +67,24 @@ DeviceSpec device_of(const Flags& flags, const Provenance& how) {
   };
   refuse_other(&DeviceSpec::compute_capability, how.compute_capability);
   refuse_other(&DeviceSpec::num_sms, how.num_sms);
-  return *std::move(called);
+  return device_of_chip(*std::move(called), how.gpc_sides);
 }
 
 std::int64_t read_repeats(const Flags& flags) { return flags.integer("--repeats", 1, 1000).value_or(1); }
 
-std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, const Provenance& how,
+std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, Provenance& how,
                                   bool progress) {
   std::vector<MeasuredCall> counts;
   for (std::int64_t i = 0; i < repeats; ++i) counts.insert(counts.end(), calls.begin(), calls.end());
   (how.via == Profiler::ncu ? measure_with_ncu : measure_with_cupti)(counts, *how.warm, progress);
+  how.gpc_sides = gpc_sides_here();
   return counts;
 }
 
 Json provenance_json(const Provenance& how) {
   return {{"measured", to_text(how)},
           {"gpu", how.gpu.empty() ? Json() : Json(how.gpu)},
+          {"gpc_sides", how.gpc_sides.empty() ? Json() : Json(how.gpc_sides)},
           {"via", how.via ? Json(to_string(*how.via)) : Json()},
           {"warm", how.warm ? Json(*how.warm) : Json()}};
 }
@@ -99,7 +102,9 @@ std::string provenance_text(const Provenance& how) {
 
 std::string heading(const Provenance& how, const DeviceSpec& device) {
   const std::string measured = provenance_text(how);
-  return fmt::format("{}{}predicted for {}", measured, measured.empty() ? "" : "; ", device.name);
+  const bool own_sides = !how.gpc_sides.empty() && device.gpc_sides == how.gpc_sides;
+  return fmt::format("{}{}predicted for {}{}", measured, measured.empty() ? "" : "; ", device.name,
+                     own_sides ? fmt::format(", GPCs on sides {}", fmt::join(how.gpc_sides, " ")) : "");
 }
 
 }  // namespace attest::tools

@@ -22,11 +22,13 @@ Provenance provenance(const Flags& flags);
 /// The GPU that --device names; none if it was not given.
 std::optional<DeviceSpec> named_device(const Flags& flags);
 
-/// --device, or the one of the name that CUDA has for the GPU, which may have no more than its name in common with it.
+/// --device, or the one of the name that CUDA has for the GPU, which may have no more than its name in common with it;
+/// then with its GPCs on the sides that `how` knows.
 DeviceSpec device_of(const Flags& flags, const Provenance& how);
 
-/// Counts all calls, and then all of them again, until each has `repeats` counts.
-std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, const Provenance& how,
+/// Counts all calls, and then all of them again, until each has `repeats` counts. Then asks for `how.gpc_sides`, not
+/// before, so that calls find memory as a process begins with it.
+std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, Provenance& how,
                                   bool progress);
 
 nlohmann::ordered_json provenance_json(const Provenance& how);

@@ -158,6 +158,7 @@ ExitCode measure_panel(const Flags& flags, const Results& results) {
     measured.calls = admitted(measurement_panel());
     refuse_other_calls(flags, measured.calls, other);
     measured.calls = measure(measured.calls, repeats, measured.how, true);
+    device = device_of(flags, measured.how);
   }
   const std::vector<Comparison> comparisons = compare_all(measured, *device, flags.text("--from"));
   const std::string first_line = heading(measured.how, *device);

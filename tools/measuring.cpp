@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 
 #include "as_crashes.h"
 #include "attest/counters/counter_reader.h"
@@ -17,6 +18,7 @@
 #include "attest/fuzz/device_forwards.h"
 #include "attest/fuzz/progress.h"
 #include "attest/gpu/cuda_error.h"
+#include "attest/hardware/placement.h"
 #include "attest/problem/exit_code.h"
 #include "ncu.h"
 
@@ -62,6 +64,17 @@ Provenance measuring_gpu() {
   how.gpu = limits.name, how.num_sms = limits.num_sms, how.compute_capability = limits.compute_capability;
   how.driver = driver_version(), how.cuda = cuda_version(CUDART_VERSION);
   return how;
+}
+
+std::vector<double> gpc_sides_here() try {
+  if (open_device(without_gpu).compute_capability != 90) return {};
+  const std::vector<int> sides = hardware::sides_of_gpcs(hardware::locate_sms());
+  return {sides.begin(), sides.end()};
+} catch (const EnvironmentError&) {
+  throw;
+} catch (const std::runtime_error& error) {
+  fmt::print(stderr, "attest: sides of GPCs: {}; the device's file has another chip's\n", error.what());
+  return {};
 }
 
 void expect_gpu(std::string_view otherwise) { open_device(otherwise); }

@@ -14,6 +14,10 @@ namespace attest::tools {
 /// The GPU at hand, its driver and this build's CUDA; what else there is to say is not known yet.
 Provenance measuring_gpu();
 
+/// The sides of its GPCs, as a DeviceSpec has them: a chip's own. None where nobody knows how to find them, which is
+/// told on stderr where it was tried, at compute capability 9.0.
+std::vector<double> gpc_sides_here();
+
 /// What to do where there is no GPU to measure on.
 inline constexpr const char* without_gpu = "ask `attest predict` alone";
 

@@ -140,7 +140,7 @@ std::vector<MeasuredCall> requests_from_json_text(std::string_view text) {
 }
 
 void measure_with_ncu(std::vector<MeasuredCall>& calls, bool warm, bool progress) {
-  measuring_gpu();
+  expect_gpu(without_gpu);
   const TemporaryFolder folder;
   const std::string requests = folder.file("calls.json"), log = folder.file("ncu.csv");
   std::ofstream(requests) << requests_to_json(calls).dump();

@@ -158,6 +158,14 @@ std::vector<SmPlace> locate_sms() {
   return places;
 }
 
+std::vector<int> sides_of_gpcs(const std::vector<SmPlace>& sms) {
+  std::map<int, int> side_of_gpc;
+  for (const SmPlace& place : sms) side_of_gpc[place.gpc] = place.side;
+  std::vector<int> sides;
+  for (const auto& [gpc, side] : side_of_gpc) sides.push_back(side);
+  return sides;
+}
+
 std::vector<double> means_of_gpcs(const std::vector<OfSm>& all, const std::vector<SmPlace>& sms) {
   std::map<int, std::vector<double>> of_gpc;
   for (const OfSm& of : all) of_gpc[sms.at(of.sm).gpc].push_back(of.value);

@@ -73,6 +73,29 @@ TEST(Measure, ACallThatAFileHasSeveralTimesIsOne) {
             "sm80 takes nothing else\n");
 }
 
+// A file says on which sides of L2 its chip's GPCs lie; a device that is named has its own.
+TEST(Measure, IsPredictedForTheChipThatWasMeasured) {
+  const Folder folder;
+  const auto of_chip = [&](const std::string& sides, const std::vector<std::string>& flags = {}) {
+    folder.write("a.csv", "# gpu: NVIDIA H200\n# gpc_sides: " + sides + "\n" + row_of("m"));
+    std::vector<std::string> all = {"measure", "--panel", "--from", "a.csv"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run_attest(all, folder);
+  };
+  const std::string sides = "0 0 1 1 1 0 1 0";
+  EXPECT_EQ(of_chip(sides).out.find("NVIDIA H200; predicted for h200, GPCs on sides " + sides + "\n"), 0u);
+  EXPECT_EQ(of_chip(sides, {"--device", "h200"}).out.find("NVIDIA H200; predicted for h200\n"), 0u);
+  const auto json = nlohmann::json::parse(of_chip(sides, {"--json", "-"}).out);
+  EXPECT_EQ(json.at("gpc_sides"), (std::vector<double>{0, 0, 1, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(of_chip("0 0 2").err,
+            "attest: a.csv: line 2: gpc_sides: '0 0 2' is no list of 0 and 1 with a space "
+            "between them\n");
+  std::string many = "0";
+  for (int i = 0; i < 132; ++i) many += " 1";
+  EXPECT_EQ(of_chip(many).err,
+            "attest: gpc_sides: 133 GPCs must not exceed num_sms = 132 (in the GPU that was measured)\n");
+}
+
 // Whose ends tell two paths apart, and what a file says at length from what attest says behind it.
 TEST(Measure, LongNamesAreCutInTablesAlone) {
   const Folder folder;

@@ -163,6 +163,24 @@ TEST(Calibration, SidesFitThePartitionsThatWereFound) {
     }
 }
 
+TEST(Calibration, AChipHasItsOwnSides) {
+  const DeviceSpec h200 = load_device("h200");
+  const std::vector<double> sides = {0, 0, 1, 1, 1, 0, 1, 0}, seven = {0, 1, 0, 1, 0, 1, 0};
+  EXPECT_EQ(device_of_chip(h200, sides).gpc_sides, sides);
+  EXPECT_EQ(device_of_chip(h200, sides).gpc_clocks, h200.gpc_clocks);
+  EXPECT_EQ(device_of_chip(h200, {}).gpc_sides, h200.gpc_sides);
+  EXPECT_EQ(device_of_chip(h200, seven).gpc_sides, seven);
+  EXPECT_EQ(device_of_chip(h200, seven).gpc_clocks, std::vector<double>(7, 1));
+  const DeviceSpec rtx4090 = load_device("rtx4090");  // of one partition
+  EXPECT_EQ(device_of_chip(rtx4090, sides).gpc_sides, rtx4090.gpc_sides);
+  try {
+    device_of_chip(h200, std::vector<double>(133, 1));
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(), "gpc_sides: 133 GPCs must not exceed num_sms = 132 (in the GPU that was measured)");
+  }
+}
+
 TEST(Calibration, EveryMemberHasItsName) {
   EXPECT_EQ(device_field_name(&DeviceSpec::num_sms), "num_sms");
   EXPECT_EQ(device_field_name(&DeviceSpec::exp_per_clock), "exp_per_clock");

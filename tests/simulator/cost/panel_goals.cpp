@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "attest/problem/file.h"
+#include "attest/simulator/calibration.h"
 
 namespace attest {
 namespace {
@@ -67,7 +68,7 @@ CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
   CountedPanel panel;
   const MeasuredFile counted = counted_file(path);
   for (const std::vector<MeasuredCall>& counts : counts_by_call(counted.calls))
-    panel.push_back(compare(counts, device, nullptr, counted.how));
+    panel.push_back(compare(counts, device_of_chip(device, counted.how.gpc_sides), nullptr, counted.how));
   return panel;
 }
 

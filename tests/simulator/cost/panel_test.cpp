@@ -93,6 +93,32 @@ TEST(Panel, BytesAtTheSmOfCallsThatRepeat) {
   EXPECT_EQ(chance, 4);  // rows with gaps, headdims 100 and 129, copies through registers of 4096 keys
 }
 
+// An H200 whose GPCs lie on other sides than the device's file has them, as its panel says, reads less of what this
+// kernel spills: which of its CTAs share keys with others of their side is another.
+TEST(Panel, AChipOfOtherSides) {
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.19, 3.9},     {"l2_read_bytes", 2.4, 16.2},
+                                      {"l2_crossing_bytes", 1.5, 10.3}, {"cycles", 2.2, 8.0},
+                                      {"dram_write_bytes", 2.0, 9.1},   {"dram_read_bytes", 0.65, 6.9}};
+  const char* const file = ATTEST_H200_MEASURE "/panel_20261201.csv";
+  const MeasuredFile counted = counted_file(file);
+  const DeviceSpec h200 = load_device("h200");
+  ASSERT_FALSE(counted.how.gpc_sides.empty() || counted.how.gpc_sides == h200.gpc_sides);
+  const CountedPanel panel = counted_panel(file, h200);
+  expect_reached(panel, reached);
+  int calls = 0;
+  for (const Comparison& c : panel) {
+    const Problem& p = c.call.c.problem;
+    if (c.call.kernel != "sm80-spill" || p.nheads != 64 || p.causal != Causal::none) continue;
+    const auto error = [](const Comparison& of) { return errors_of({of}, "dram_read_bytes").mean; };
+    const double own = error(c), other = error(compare(c.call, h200, nullptr, counted.how));
+    std::printf("DRAM reads: %.3f off, %.3f with another chip's sides\n", own, other);
+    EXPECT_LE(own, 0.06);
+    EXPECT_GE(other, own + 0.03);
+    ++calls;
+  }
+  EXPECT_EQ(calls, 1);
+}
+
 // S, P and O, and the sums that products keep in local memory: what SMs write. Those of 28 MB are in L2 at the end.
 TEST(Panel, UnfusedKernelsWriteTheirSumsToo) {
   const DeviceSpec h200 = load_device("h200");

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 
 Provenance all_that_is_known() {
   Provenance how;
-  how.gpu = "NVIDIA H200/NVL", how.num_sms = 132, how.compute_capability = 90;
+  how.gpu = "NVIDIA H200/NVL", how.num_sms = 132, how.compute_capability = 90, how.gpc_sides = {0, 0, 1, 1};
   how.driver = "580.159.04", how.cuda = "13.0", how.date = "2026-11-30";
   how.via = Profiler::ncu, how.warm = false;
   how.command = "attest measure --panel --via ncu";
@@ -42,8 +42,9 @@ std::string message_of(const std::vector<std::string>& comments) {
 
 TEST(Provenance, IsALineAField) {
   EXPECT_EQ(to_comments(all_that_is_known()),
-            "# gpu: NVIDIA H200/NVL\n# num_sms: 132\n# compute_capability: 90\n# driver: 580.159.04\n# cuda: 13.0\n"
-            "# date: 2026-11-30\n# via: ncu\n# caches: cold\n# command: attest measure --panel --via ncu\n");
+            "# gpu: NVIDIA H200/NVL\n# num_sms: 132\n# compute_capability: 90\n# gpc_sides: 0 0 1 1\n# driver: "
+            "580.159.04\n# cuda: 13.0\n# date: 2026-11-30\n# via: ncu\n# caches: cold\n# command: attest measure "
+            "--panel --via ncu\n");
   EXPECT_EQ(to_comments({}), "");
 }
 
@@ -78,23 +79,33 @@ TEST(Provenance, WhatCannotBeIsRefusedByTheField) {
   for (const std::string field : {"num_sms", "compute_capability"})
     EXPECT_EQ(message_of({field + ": 0132"}),
               "panel.csv: line 1: " + field + ": '0132' is no whole number as such are written; 132 is");
+  for (const std::string value : {"2", "0 2", "0  1", "01", "0,1", "-1", "0 1.0", "x"})
+    EXPECT_EQ(message_of({"gpc_sides: " + value}),
+              fmt::format("panel.csv: line 1: gpc_sides: '{}' is no list of 0 and 1 with a space between them", value));
+  for (const std::string value : {"0", "1 0 1"}) EXPECT_EQ(message_of({"gpc_sides: " + value}), "");
   EXPECT_EQ(message_of({"num_sms: 1", "compute_capability: 9223372036854775807"}), "");
-  for (const std::string field : {"gpu", "driver", "cuda", "date", "command"})
+  for (const std::string field : {"gpu", "gpc_sides", "driver", "cuda", "date", "command"})
     EXPECT_EQ(message_of({field + ": "}), "panel.csv: line 1: " + field + ": '' is empty");
 }
 
 TEST(Provenance, AKeyThatIsNearlyOneIsRefused) {
-  const std::pair<std::string, std::string> rows[] = {
-      {"Via", "via"},          {"VIA ", "via"},
-      {"gpus", "gpu"},         {"GPU", "gpu"},
-      {"num sms", "num_sms"},  {"Num-SMs", "num_sms"},
-      {"num_sm", "num_sms"},   {"cache", "caches"},
-      {"commands", "command"}, {"compute capability", "compute_capability"}};
+  const std::pair<std::string, std::string> rows[] = {{"Via", "via"},
+                                                      {"VIA ", "via"},
+                                                      {"gpus", "gpu"},
+                                                      {"GPU", "gpu"},
+                                                      {"num sms", "num_sms"},
+                                                      {"Num-SMs", "num_sms"},
+                                                      {"num_sm", "num_sms"},
+                                                      {"cache", "caches"},
+                                                      {"commands", "command"},
+                                                      {"gpc side", "gpc_sides"},
+                                                      {"compute capability", "compute_capability"}};
   for (const auto& [key, meant] : rows)
-    EXPECT_EQ(message_of({"how", key + ": 1"}),
-              fmt::format("panel.csv: line 2: '{}' is none of the keys gpu, num_sms, compute_capability, driver, cuda, "
-                          "date, via, caches, command; {} is meant",
-                          key.substr(0, key.find_last_not_of(' ') + 1), meant));
+    EXPECT_EQ(
+        message_of({"how", key + ": 1"}),
+        fmt::format("panel.csv: line 2: '{}' is none of the keys gpu, num_sms, compute_capability, gpc_sides, driver, "
+                    "cuda, date, via, caches, command; {} is meant",
+                    key.substr(0, key.find_last_not_of(' ') + 1), meant));
 }
 
 TEST(Provenance, AnEqualsSignIsNoColon) {

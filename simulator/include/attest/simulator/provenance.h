@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace attest {
 
@@ -19,6 +20,7 @@ std::optional<Profiler> profiler_called(std::string_view name);
 struct Provenance {
   std::string gpu;                                   // as CUDA has it: "NVIDIA H200"
   std::int64_t num_sms = 0, compute_capability = 0;  // as a DeviceSpec has them
+  std::vector<double> gpc_sides;                     // that chip's own, as a DeviceSpec has them
   std::string driver;                                // "580.159.04"; its CUDA version where the kernel module is silent
   std::string cuda;                                  // of the build
   std::string date;                                  // "2026-11-30"

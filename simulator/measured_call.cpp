@@ -15,6 +15,7 @@
 #include "attest/simulator/tile_walk.h"
 #include "attest/simulator/unfused.h"
 #include "csv.h"
+#include "refusals.h"
 
 namespace attest {
 namespace {
@@ -215,6 +216,7 @@ MeasuredFile measured_from_csv(std::string_view text, std::string_view file) {
       call.mechanism = cells[0], call.kernel = cells[1];
       try {
         call.c = case_from_json_text(cells[2]);
+        check_own_kernel(call.kernel, call.c);
       } catch (const InvalidInput& error) {
         throw InvalidInput(file, fmt::format("line {}:", at), error.what());
       }

@@ -35,7 +35,7 @@ TEST(BadInput, APanelAgainstOneWithNothingInCommon) {
     return run_attest({"measure", "--panel", "--from", "panel.csv", "--against", "other.csv"}, folder);
   };
   for (const auto& [panel, other] :
-       {std::pair{bytes + row, bytes + "m,sm80-spill,{},0,f,1\n"},
+       {std::pair{bytes + row, bytes + "m,./mine.so,{},0,f,1\n"},
         std::pair{bytes + row, "dram__bytes_write.sum\n" + row}, std::pair{bytes + two, bytes + two}}) {
     const Ran ran = against(panel, other);
     EXPECT_EQ(ran.exit_code, 2) << other;

@@ -69,8 +69,17 @@ TEST(Measure, ACallThatAFileHasSeveralTimesIsOne) {
   const std::string wrong = "m,sm80,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n";
   folder.write("wrong.csv", "# gpu: NVIDIA H200\n" + text + wrong + other + wrong);
   EXPECT_EQ(run_attest({"measure", "--panel", "--from", "wrong.csv"}, folder).err,
-            "attest: wrong.csv: line 4 and the call's other counts: dtype: 'fp32' is neither fp16 nor bf16, and kernel "
-            "sm80 takes nothing else\n");
+            "attest: wrong.csv: line 4: dtype: 'fp32' is neither fp16 nor bf16, and kernel sm80 takes nothing else\n");
+  std::string fast = text;
+  fast.replace(fast.find("dram__bytes_read.sum"), std::string("dram__bytes_read.sum").size(),
+               "sm__cycles_elapsed.max,gpu__time_duration.sum");
+  fast.replace(fast.rfind(",1\n"), 3, ",2e6,1000\n");
+  folder.write("fast.csv",
+               "# gpu: NVIDIA H200\n" + fast +
+                   "m,sm80,\"{\"\"nheads\"\":8,\"\"seqlen_q\"\":1024,\"\"seqlen_k\"\":1024}\",0,f,2e6,1001\n");
+  EXPECT_EQ(run_attest({"measure", "--panel", "--from", "fast.csv"}, folder).err,
+            "attest: fast.csv: line 3 and the call's other counts: sm_clock_hz.value: 1999000499750.1248 is outside "
+            "1000000 to 100000000000 (in sm__cycles_elapsed.max over gpu__time_duration.sum)\n");
 }
 
 // A file says on which sides of L2 its chip's GPCs lie; a device that is named has its own.

@@ -87,7 +87,8 @@ TEST(MeasuredCall, CountsOfACallStandTogether) {
 
 TEST(MeasuredCall, AKernelThatIsNobodysIsRefused) {
   const auto said = [](const std::string& kernel) {
-    return message_of("mechanism,kernel,case,launch,function,dram__bytes_read.sum\nm," + kernel + ",{},0,f,1\n");
+    return message_of("mechanism,kernel,case,launch,function,dram__bytes_read.sum\nm," + kernel +
+                      ",\"{\"\"headdim\"\":128}\",0,f,1\n");
   };
   for (const std::string kernel : {"", "sm8O", "cpu", "sm80-nothing"})
     EXPECT_EQ(said(kernel), "panel.csv: line 2: '" + kernel +
@@ -95,6 +96,14 @@ TEST(MeasuredCall, AKernelThatIsNobodysIsRefused) {
                                 "unfused, nor a plug-in's path");
   for (const char* kernel : {"sm80", "sm80-no-skip", "./mine.so", "mine.so:fast", "build/mine"})
     EXPECT_EQ(said(kernel), "") << kernel;
+}
+
+// Before what stands above it is predicted.
+TEST(MeasuredCall, ACallThatItsKernelDoesNotTakeIsRefused) {
+  const std::string head = "mechanism,kernel,case,launch,function,dram__bytes_read.sum\nm,sm80,{},0,f,1\n";
+  EXPECT_EQ(message_of(head + "m,sm80-no-skip,{},0,f,1\n"),
+            "panel.csv: line 3: headdim: 64 is outside 97 to 128, and kernel sm80-no-skip takes nothing else");
+  EXPECT_EQ(message_of(head + "m,./mine.so,\"{\"\"dtype\"\":\"\"fp32\"\"}\",0,f,1\n"), "");
 }
 
 TEST(MeasuredCall, AFileWithoutACounterThatIsReadIsRefused) {
@@ -115,7 +124,7 @@ TEST(MeasuredCall, ALaunchThatIsThereTwiceIsRefused) {
   for (const char* again :
        {"m,sm80,{},0,f,70\n", "m,sm80,{},0,f,70.0\n", "m,sm80,{ },0,f,7e1\n", "m,sm80,\"{\"\"nheads\"\":1}\",0,f,70\n"})
     EXPECT_EQ(message_of(head + line + again), why) << again;
-  for (const char* other : {"m,sm80,{},0,f,71\n", "m,sm80-spill,{},0,f,70\n", "m,sm80,\"{\"\"nheads\"\":2}\",0,f,70\n"})
+  for (const char* other : {"m,sm80,{},0,f,71\n", "m,./mine.so,{},0,f,70\n", "m,sm80,\"{\"\"nheads\"\":2}\",0,f,70\n"})
     EXPECT_EQ(message_of(head + line + other), "") << other;
 }
 

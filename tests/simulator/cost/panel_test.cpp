@@ -41,7 +41,7 @@ constexpr Beyond beyond[] = {
     {"forced spill", "dram_read_bytes", 2.6, 5.1, "SMs' paces, and what else makes up for them, which is not known"},
     {"long", "dram_write_bytes", 4.7, 10.3, "the first call that a new machine counted has 9 MiB more"},
     {"paged", "occupancy_percent", 11.1, 28.7,
-     "512 decoding CTAs of one warp: 2.5 on an SM are counted, not looked into"},
+     "512 decoding CTAs of one warp: which SMs take the 116 that find a place (decode_ends.csv)"},
 };
 
 TEST(Panel, EachMechanismKeepsTheGoalsOrIsNamed) {

@@ -57,9 +57,14 @@ std::optional<DeviceSpec> device_called(std::string_view gpu) {
   return std::nullopt;
 }
 
-DeviceSpec device_of_chip(DeviceSpec device, const std::vector<double>& gpc_sides) {
+DeviceSpec device_of_chip(const DeviceSpec& device, const std::vector<double>& gpc_sides) {
   if (gpc_sides.empty() || device.l2_partitions == 1) return device;
-  if (device.gpc_clocks.size() != gpc_sides.size()) device.gpc_clocks.assign(gpc_sides.size(), 1);
+  if (gpc_sides.size() != device.gpc_sides.size())
+    throw InvalidInput("gpc_sides", fmt::format("{} GPCs", gpc_sides.size()),
+                       fmt::format("must be as many as {} has, {}", device.name, device.gpcs()));
+  if (std::ranges::count(gpc_sides, gpc_sides.front()) == device.gpcs())
+    throw InvalidInput("gpc_sides", fmt::format("{} GPCs on side {}", device.gpcs(), gpc_sides.front()),
+                       fmt::format("must be on both sides of {}'s L2", device.name));
   return device_with(device, device_field_name(&DeviceSpec::gpc_sides), gpc_sides, "the GPU that was measured");
 }
 

@@ -57,7 +57,7 @@ std::string take(std::vector<double>& value, std::string_view text) {
   value.clear();
   for (std::size_t at = 0; at < text.size(); at += 2) {
     const bool is_side = (text[at] == '0' || text[at] == '1') && (at + 1 == text.size() || text[at + 1] == ' ');
-    if (!is_side || at + 2 == text.size()) return "is no list of 0 and 1 with a space between them";
+    if (!is_side) return "is no list of 0 and 1 with a space between them";
     value.push_back(text[at] - '0');
   }
   return text.empty() ? "is empty" : "";
@@ -106,6 +106,7 @@ std::string to_text(const Provenance& how) {
   if (how.num_sms != 0) add(", ", fmt::format("{} SMs", how.num_sms));
   if (const std::int64_t of = how.compute_capability; of != 0)
     add(how.num_sms != 0 ? " of " : ", ", fmt::format("compute capability {}.{}", of / 10, of % 10));
+  if (!how.gpc_sides.empty()) add(", ", "GPCs on sides " + written(how.gpc_sides));
   if (!how.driver.empty()) add(", ", "driver " + how.driver);
   if (!how.cuda.empty()) add(", ", "CUDA " + how.cuda);
   add("; ", how.date);

@@ -240,7 +240,7 @@ class Calibrator {
   }
 
   void measure_places() {
-    for (const int side : hardware::sides_of_gpcs(hardware::locate_sms())) result_.device.gpc_sides.push_back(side);
+    result_.device.gpc_sides = hardware::sides_of_gpcs(hardware::locate_sms());
     result_.device.origins.push_back(
         {"gpc_sides",
          "measured by attest calibrate: GPCs by the SMs that clusters are placed on, sides by the latency of atomics"});

@@ -92,6 +92,7 @@ ExitCode run(const Flags& flags) {
   const std::optional<DescribedPlan> plan = plan_of(flags, call, device);
   const std::int64_t repeats = read_repeats(flags);
   const auto counts = counts_by_call(measure({call}, repeats, how, repeats > 1));
+  how.gpc_sides = gpc_sides_here(device);  // now that calls have found memory as a process begins with it
   device = device_of(flags, how);
   if (counts.size() > 1)
     throw InvalidInput("repeats", std::to_string(repeats),

@@ -1,7 +1,6 @@
 #include "measure_flags.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <ctime>
 
@@ -72,12 +71,11 @@ DeviceSpec device_of(const Flags& flags, const Provenance& how) {
 
 std::int64_t read_repeats(const Flags& flags) { return flags.integer("--repeats", 1, 1000).value_or(1); }
 
-std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, Provenance& how,
+std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, const Provenance& how,
                                   bool progress) {
   std::vector<MeasuredCall> counts;
   for (std::int64_t i = 0; i < repeats; ++i) counts.insert(counts.end(), calls.begin(), calls.end());
   (how.via == Profiler::ncu ? measure_with_ncu : measure_with_cupti)(counts, *how.warm, progress);
-  how.gpc_sides = gpc_sides_here();
   return counts;
 }
 
@@ -92,6 +90,7 @@ Json provenance_json(const Provenance& how) {
 Json provenance_json(const Provenance& how, const DeviceSpec& device) {
   Json json = provenance_json(how);
   json["device"] = device.name;
+  json["device_gpc_sides"] = device.gpc_sides;
   return json;
 }
 
@@ -102,9 +101,7 @@ std::string provenance_text(const Provenance& how) {
 
 std::string heading(const Provenance& how, const DeviceSpec& device) {
   const std::string measured = provenance_text(how);
-  const bool own_sides = !how.gpc_sides.empty() && device.gpc_sides == how.gpc_sides;
-  return fmt::format("{}{}predicted for {}{}", measured, measured.empty() ? "" : "; ", device.name,
-                     own_sides ? fmt::format(", GPCs on sides {}", fmt::join(how.gpc_sides, " ")) : "");
+  return fmt::format("{}{}predicted for {}", measured, measured.empty() ? "" : "; ", device.name);
 }
 
 }  // namespace attest::tools

@@ -26,9 +26,8 @@ std::optional<DeviceSpec> named_device(const Flags& flags);
 /// then with its GPCs on the sides that `how` knows.
 DeviceSpec device_of(const Flags& flags, const Provenance& how);
 
-/// Counts all calls, and then all of them again, until each has `repeats` counts. Then asks for `how.gpc_sides`, not
-/// before, so that calls find memory as a process begins with it.
-std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, Provenance& how,
+/// Counts all calls, and then all of them again, until each has `repeats` counts.
+std::vector<MeasuredCall> measure(const std::vector<MeasuredCall>& calls, std::int64_t repeats, const Provenance& how,
                                   bool progress);
 
 nlohmann::ordered_json provenance_json(const Provenance& how);

@@ -105,7 +105,7 @@ std::vector<Comparison> compare_all(const MeasuredFile& measured, const DeviceSp
       [&](std::size_t i) {
         try {
           comparisons[i] = compare(calls[i], device, nullptr, measured.how);
-        } catch (const InvalidInput& error) {  // a call that no kernel of ours makes
+        } catch (const InvalidInput& error) {  // a clock that no GPU has, or a call that the device cannot make
           if (!file) throw;
           const char* const all = calls[i].size() > 1 ? " and the call's other counts:" : ":";
           throw InvalidInput(*file, fmt::format("line {}{}", calls[i].front().line, all), error.what());
@@ -158,6 +158,7 @@ ExitCode measure_panel(const Flags& flags, const Results& results) {
     measured.calls = admitted(measurement_panel());
     refuse_other_calls(flags, measured.calls, other);
     measured.calls = measure(measured.calls, repeats, measured.how, true);
+    measured.how.gpc_sides = gpc_sides_here(*device);  // now that calls have found memory as a process begins with it
     device = device_of(flags, measured.how);
   }
   const std::vector<Comparison> comparisons = compare_all(measured, *device, flags.text("--from"));

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 
 #include "as_crashes.h"
 #include "attest/counters/counter_reader.h"
@@ -20,6 +19,7 @@
 #include "attest/gpu/cuda_error.h"
 #include "attest/hardware/placement.h"
 #include "attest/problem/exit_code.h"
+#include "attest/simulator/calibration.h"
 #include "ncu.h"
 
 namespace attest::tools {
@@ -66,14 +66,13 @@ Provenance measuring_gpu() {
   return how;
 }
 
-std::vector<double> gpc_sides_here() try {
-  if (open_device(without_gpu).compute_capability != 90) return {};
-  const std::vector<int> sides = hardware::sides_of_gpcs(hardware::locate_sms());
-  return {sides.begin(), sides.end()};
-} catch (const EnvironmentError&) {
-  throw;
-} catch (const std::runtime_error& error) {
-  fmt::print(stderr, "attest: sides of GPCs: {}; the device's file has another chip's\n", error.what());
+std::vector<double> gpc_sides_here(const DeviceSpec& device) try {
+  if (open_device(without_gpu).compute_capability != 90 || device.l2_partitions == 1) return {};
+  const std::vector<double> sides = hardware::sides_of_gpcs(hardware::locate_sms());
+  device_of_chip(device, sides);
+  return sides;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "attest: not predicted for this GPU's own sides of L2: {}\n", error.what());
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attest/simulator/device.h"
 #include "attest/simulator/measured_call.h"
 #include "attest/simulator/provenance.h"
 
@@ -14,9 +15,9 @@ namespace attest::tools {
 /// The GPU at hand, its driver and this build's CUDA; what else there is to say is not known yet.
 Provenance measuring_gpu();
 
-/// The sides of its GPCs, as a DeviceSpec has them: a chip's own. None where nobody knows how to find them, which is
-/// told on stderr where it was tried, at compute capability 9.0.
-std::vector<double> gpc_sides_here();
+/// The sides of its GPCs, as a DeviceSpec has them: a chip's own. None where nobody knows how to find them, at another
+/// compute capability than 9.0, and where they are none that a chip of `device` can have, which is told on stderr.
+std::vector<double> gpc_sides_here(const DeviceSpec& device);
 
 /// What to do where there is no GPU to measure on.
 inline constexpr const char* without_gpu = "ask `attest predict` alone";

@@ -17,7 +17,7 @@ namespace {
 }  // namespace
 
 Provenance measuring_gpu() { refuse(); }
-std::vector<double> gpc_sides_here() { refuse(); }
+std::vector<double> gpc_sides_here(const DeviceSpec& /*device*/) { refuse(); }
 void expect_gpu(std::string_view otherwise) {
   throw EnvironmentError(fmt::format(
       "kernel: it runs on a GPU, and this attest was built without CUDA; build with cmake --preset cuda where nvcc is, "

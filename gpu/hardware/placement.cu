@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "attest/hardware/device.h"
 #include "attest/hardware/placement.h"
@@ -158,10 +160,12 @@ std::vector<SmPlace> locate_sms() {
   return places;
 }
 
-std::vector<int> sides_of_gpcs(const std::vector<SmPlace>& sms) {
+std::vector<double> sides_of_gpcs(const std::vector<SmPlace>& sms) {
   std::map<int, int> side_of_gpc;
-  for (const SmPlace& place : sms) side_of_gpc[place.gpc] = place.side;
-  std::vector<int> sides;
+  for (const SmPlace& place : sms)
+    if (side_of_gpc.try_emplace(place.gpc, place.side).first->second != place.side)
+      throw std::runtime_error("SMs of GPC " + std::to_string(place.gpc) + " lie on both sides of L2");
+  std::vector<double> sides;
   for (const auto& [gpc, side] : side_of_gpc) sides.push_back(side);
   return sides;
 }

@@ -98,7 +98,6 @@ TEST(MeasuredCall, AKernelThatIsNobodysIsRefused) {
     EXPECT_EQ(said(kernel), "") << kernel;
 }
 
-// Before what stands above it is predicted.
 TEST(MeasuredCall, ACallThatItsKernelDoesNotTakeIsRefused) {
   const std::string head = "mechanism,kernel,case,launch,function,dram__bytes_read.sum\nm,sm80,{},0,f,1\n";
   EXPECT_EQ(message_of(head + "m,sm80-no-skip,{},0,f,1\n"),

@@ -67,8 +67,9 @@ MeasuredFile counted_file(const std::string& path) {
 CountedPanel counted_panel(const std::string& path, const DeviceSpec& device) {
   CountedPanel panel;
   const MeasuredFile counted = counted_file(path);
+  const DeviceSpec chip = device_of_chip(device, counted.how.gpc_sides);
   for (const std::vector<MeasuredCall>& counts : counts_by_call(counted.calls))
-    panel.push_back(compare(counts, device_of_chip(device, counted.how.gpc_sides), nullptr, counted.how));
+    panel.push_back(compare(counts, chip, nullptr, counted.how));
   return panel;
 }
 

@@ -126,10 +126,9 @@ TEST(Provenance, AFieldThatContradictsItselfIsRefused) {
 }
 
 TEST(Provenance, IsALineForPeople) {
-  EXPECT_EQ(
-      to_text(all_that_is_known()),
-      "NVIDIA H200/NVL, 132 SMs of compute capability 9.0, driver 580.159.04, CUDA 13.0; 2026-11-30; through ncu, "
-      "cold caches");
+  EXPECT_EQ(to_text(all_that_is_known()),
+            "NVIDIA H200/NVL, 132 SMs of compute capability 9.0, GPCs on sides 0 0 1 1, driver 580.159.04, CUDA 13.0; "
+            "2026-11-30; through ncu, cold caches");
   EXPECT_EQ(to_text({}), "");
   Provenance how;
   how.warm = true;

@@ -23,9 +23,9 @@ DeviceSpec nearest_device(std::int64_t compute_capability, std::int64_t num_sms,
 std::optional<DeviceSpec> device_called(std::string_view gpu);
 
 /// The device as a chip of it is whose GPCs lie on these sides, which are each chip's own and one chip's in a device's
-/// file: as it is where they are not known or L2 has one partition. gpc_clocks are 1 where the numbers of GPCs differ.
-/// Throws InvalidInput naming gpc_sides for sides that the device cannot have.
-DeviceSpec device_of_chip(DeviceSpec device, const std::vector<double>& gpc_sides);
+/// file: as it is where they are not known or L2 has one partition. Clocks and shares stay that chip's. Throws
+/// InvalidInput naming gpc_sides where they are not as many as the device has GPCs, or all on one side.
+DeviceSpec device_of_chip(const DeviceSpec& device, const std::vector<double>& gpc_sides);
 
 /// The device of which `measured` has the fields that its origins name; the others are as `nearest` has them, marked as
 /// estimates. Of those, gpc_clocks are 1 where the numbers of GPCs differ, and l2_slices_per_partition is the most that

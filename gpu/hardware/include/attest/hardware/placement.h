@@ -18,8 +18,9 @@ struct SmPlace {
 /// which SMs clusters were placed on.
 std::vector<SmPlace> locate_sms();
 
-/// The side of each GPC, by the lowest SM of it: a grid fills GPCs in that order, from one of them on.
-std::vector<int> sides_of_gpcs(const std::vector<SmPlace>& sms);
+/// The side of each GPC, 0 or 1, by the lowest SM of it: a grid fills GPCs in that order, from one of them on. Throws
+/// std::runtime_error where SMs of a GPC lie on both.
+std::vector<double> sides_of_gpcs(const std::vector<SmPlace>& sms);
 
 /// Of what each of some SMs has, the mean over each GPC, by the lowest SM of it.
 struct OfSm {

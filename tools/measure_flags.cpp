@@ -95,7 +95,7 @@ Json provenance_json(const Provenance& how, const DeviceSpec& device) {
 }
 
 std::string provenance_text(const Provenance& how) {
-  constexpr std::size_t longest = 240;  // twice what attest itself writes
+  constexpr std::size_t longest = 240;  // half as much again as attest itself writes
   return without_middle(to_text(how), longest);
 }
 

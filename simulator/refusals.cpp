@@ -10,6 +10,7 @@
 
 #include "attest/plan/ablation_plans.h"
 #include "attest/plan/catalog.h"
+#include "attest/plan/unfused.h"
 #include "attest/problem/error.h"
 #include "attest/simulator/plan_file.h"
 #include "attest/simulator/report.h"
@@ -62,6 +63,7 @@ void check_own_kernel(std::string_view kernel, const Case& c) {
       {unfused && is_fp8(p.dtype), "dtype", "is none of fp16, bf16, fp32"},
       {c.backward, "backward", "is not false"},
       {unfused && c.num_splits > 1, "num_splits", "is above 1"},
+      {unfused && !unfused_fits_a_grid(p), "batch", "makes more blocks than a grid's 2147483648"},
       {flash && p.batch > most, "batch", "is above a grid's 65535"},
       {flash && p.nheads > most, "nheads", "is above a grid's 65535"},
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attest/plan/unfused.h"
 #include "attest/problem/error.h"
 #include "call.h"
 
@@ -15,18 +16,10 @@ constexpr std::int64_t alignment = 256;
 
 std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-std::int64_t matrix_stride(const Problem& p) { return round_up(p.seqlen_k, 8); }
-
-// Both in double first: no product of a valid problem's extents need fit 64 bits.
-double matrix_elements(const Problem& p) {
-  return static_cast<double>(p.batch * p.nheads) * static_cast<double>(p.seqlen_q) *
-         static_cast<double>(matrix_stride(p));
-}
-
 std::int64_t num_rows(const Problem& p) { return p.batch * p.nheads * p.seqlen_q; }
 
 std::int64_t matrix_bytes(const Problem& p) {
-  return round_up(num_rows(p) * matrix_stride(p) * bytes_of(p.dtype), alignment);
+  return round_up(num_rows(p) * unfused_row_stride(p) * bytes_of(p.dtype), alignment);
 }
 
 // A window that reaches past both sequences is none, so that no sum overflows.
@@ -63,11 +56,8 @@ class Unfused : public DeviceForward {
     if (std::find(dtypes.begin(), dtypes.end(), p.dtype) == dtypes.end())
       return fmt::format("dtype: {} is none of fp16, bf16, fp32", to_string(p.dtype));
     if (c.num_splits > 1) return fmt::format("num_splits: {} is above 1; S lies in memory whole", c.num_splits);
-    // A block for every tile of every head, numbered in 31 bits.
-    const double tiles = matrix_elements(p) / (128.0 * 128) + static_cast<double>(p.batch * p.nheads) * 4;
-    if (tiles + static_cast<double>(num_rows(p)) / 8 > 0x1p31)
-      return fmt::format("batch: {} makes more blocks than a grid holds", p.batch);
-    const double bytes = matrix_elements(p) * bytes_of(p.dtype);
+    if (!unfused_fits_a_grid(p)) return fmt::format("batch: {} makes more blocks than a grid holds", p.batch);
+    const double bytes = unfused_elements(p) * bytes_of(p.dtype);
     const double most = 0.5 * static_cast<double>(device.memory_bytes);
     if (bytes > most)
       return fmt::format("seqlen_k: {} makes S {:.3g} GB, above half of the device's memory, {:.3g} GB", p.seqlen_k,
@@ -100,7 +90,7 @@ class Unfused : public DeviceForward {
     call.right = window(p, p.window_right);
     call.prefix = static_cast<int>(p.prefix);
     call.matrix = workspace;
-    call.matrix_stride = matrix_stride(p);
+    call.matrix_stride = unfused_row_stride(p);
     call.sums = reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + matrix_bytes(p));
     unfused::launch_scores(call, p.dtype, stream);
     unfused::launch_softmax(call, p.dtype, stream);

@@ -91,6 +91,8 @@ TEST(Comparison, CallsThatOurKernelDoesNotRunAreRefused) {
             "dtype: 'fp8_e4m3' is none of fp16, bf16, fp32, and kernel unfused takes nothing else");
   EXPECT_EQ(refused("unfused", [](Case& c) { c.num_splits = 2; }),
             "num_splits: 2 is above 1, and kernel unfused takes nothing else");
+  EXPECT_EQ(refused("unfused", [](Case& c) { c.problem.batch = 1 << 24, c.problem.nheads = c.problem.nheads_k = 128; }),
+            "batch: 16777216 makes more blocks than a grid's 2147483648, and kernel unfused takes nothing else");
   EXPECT_EQ(refused("unfused", [](Case& c) { c.backward = true; }),
             "backward: true is not false, and kernel unfused takes nothing else");
   EXPECT_EQ(refused("mine", [](Case& c) { c.problem.dtype = Dtype::fp32; }), "");

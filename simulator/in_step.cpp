@@ -49,9 +49,10 @@ double InStepTimes::behind(double part) const {
 
 double varied_in_step(Slot& slot, const InStepTimes& times, double each, int tiles, int sharing, Noise& noise) {
   constexpr std::uint64_t of_gpcs = std::uint64_t{1} << 62, of_tpcs = of_gpcs << 1;
-  const auto tpc = static_cast<std::uint64_t>(slot.sm / 2) << 32 | of_tpcs;
+  const std::uint64_t of_launch = noise.launch() << 48;  // in each it is another SM that is slow
+  const auto tpc = static_cast<std::uint64_t>(slot.sm / 2) << 32 | of_tpcs | of_launch;
   const bool with_mate = in_unit(mix(tpc)) < times.mates;
-  const std::uint64_t place = with_mate ? tpc : static_cast<std::uint64_t>(slot.sm) << 32;
+  const std::uint64_t place = with_mate ? tpc : static_cast<std::uint64_t>(slot.sm) << 32 | of_launch;
   const auto of_sm = [&](std::int64_t draw) {
     return deviate(in_unit(mix(place | static_cast<std::uint64_t>(draw + 1))));
   };
@@ -64,7 +65,7 @@ double varied_in_step(Slot& slot, const InStepTimes& times, double each, int til
     const double from = first ? times.apart_at_first * each * noise() : before - mean;
     slot.ahead = mean + kept * from + std::sqrt(1 - kept * kept) * times.apart * each * noise();
   }
-  const double of_gpc = deviate(in_unit(mix(static_cast<std::uint64_t>(slot.gpc) << 32 | of_gpcs))),
+  const double of_gpc = deviate(in_unit(mix(static_cast<std::uint64_t>(slot.gpc) << 32 | of_gpcs | of_launch))),
                lasting = (sharing > 1 ? times.of_sm * of_sm(0) : 0) * tiles + times.of_gpc * of_gpc * tiles,
                passing = std::hypot(times.of_tile * std::sqrt(tiles), first ? times.at_begin : 0) * of_sm(++slot.draws);
   return each * (lasting + passing) + slot.ahead - before;

@@ -228,6 +228,24 @@ MissingWords missing_words(const SimulationReport& r, double masked, int ctas, b
           .copies = of_whole.copies};
 }
 
+double shared_with_head_beside(const SimulationReport& r, Operand x) {
+  const Grid grid(r.c, r.plan);
+  if (r.plan.copy_bytes(x) == 16 || grid.p.nheads_k == 1) return 0;
+  constexpr std::int64_t sector = LineSampler::sector_bytes, rows = 16;  // where sectors begin in rows comes round
+  const auto& tensor = x == Operand::k ? grid.k : grid.v;
+  const std::int64_t panel = std::int64_t{r.plan.copy_lanes(x)} * r.plan.copy_bytes(x);
+  std::int64_t asked = 0, shared = 0;
+  for (std::int64_t head = 0; head + 1 < grid.p.nheads_k; ++head)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t begin = tensor.row(0, head, row), end = begin + tensor.row_bytes;
+      for (std::int64_t at = begin; at < end; at += panel)
+        asked += (std::min(at + panel, end) - 1) / sector - at / sector + 1;
+      const std::int64_t next = tensor.row(0, head + 1, row);
+      shared += next >= end && next / sector == (end - 1) / sector ? 1 : 0;
+    }
+  return static_cast<double>(shared) / static_cast<double>(asked);
+}
+
 double lines_missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places) {
   const SpillTraces traces = compiled_traces(r.plan, r.plan_name, r.c, r.device);
   CtaWords words{traces.begin.accesses,  traces.run.accesses,   traces.enter.accesses,

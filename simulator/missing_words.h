@@ -23,6 +23,10 @@ struct MissingWords {
 MissingWords missing_words(const SimulationReport& r, double masked, int ctas, bool together, const FramePlaces& places,
                            const SpillCycles& times);
 
+/// Of what a CTA's copies below 16 bytes ask for of a tensor, the part that lies in sectors with rows of the head
+/// beside its own.
+double shared_with_head_beside(const SimulationReport& r, Operand x);
+
 /// Lines that a CTA loads and L1 has evicted for what its SM's CTAs store as they start and finish, beside those that
 /// are gone for what its key tiles do; 0 where their own words do not fit L1. Of a report that has its walk.
 double lines_missed_in_lives(const SimulationReport& r, const MissingWords& missing, const FramePlaces& places);

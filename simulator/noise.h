@@ -11,10 +11,11 @@ namespace attest {
 inline double in_unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 inline double deviate(double u) { return 3.4641016151377544 * (u - 0.5); }
 
-/// One such number after the other.
+/// One such number after the other: others in each of the launches of a call.
 class Noise {
  public:
-  explicit Noise(std::uint64_t seed = 1) : state_(seed) {}
+  explicit Noise(std::uint64_t seed = 1, std::uint64_t launch = 0) : launch_(launch), state_(seed + 7919 * launch) {}
+  std::uint64_t launch() const { return launch_; }
   double in_unit() {
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
     return attest::in_unit(state_);
@@ -22,7 +23,7 @@ class Noise {
   double operator()() { return deviate(in_unit()); }
 
  private:
-  std::uint64_t state_;
+  std::uint64_t launch_, state_;
 };
 
 /// Of n normal variates, by how many deviations the largest exceeds their mean. std::out_of_range beyond 16, which is

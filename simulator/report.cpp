@@ -174,9 +174,13 @@ SimulationReport simulate(const Case& c, const KernelPlan& given, const DeviceSp
   } else {
     options.cycles_per_key_tile.resize(static_cast<std::size_t>(r.ctas_per_sm));
   }
-  const auto narrow_bytes = [&](Operand x) { return plan.copy_bytes(x) < 16 ? plan.tile_bytes(x) : 0; };
-  options.l1_serves = missing_together.copies * (narrow_bytes(Operand::k) + narrow_bytes(Operand::v)) /
-                      (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v));
+  options.l1_serves = options.l1_serves_beside = 0;
+  for (const Operand x : {Operand::k, Operand::v}) {
+    if (plan.copy_bytes(x) == 16 || missing_together.copies == 0) continue;
+    const double served =
+        missing_together.copies * plan.tile_bytes(x) / (plan.tile_bytes(Operand::k) + plan.tile_bytes(Operand::v));
+    options.l1_serves += served, options.l1_serves_beside += served * shared_with_head_beside(r, x);
+  }
   // what a call before has left of it goes with what does not fit a side of L2
   const bool code_is_cold = !options.warm || compulsory_bytes(p).total() > device.l2_bytes / device.l2_partitions;
   ColdCode cold;

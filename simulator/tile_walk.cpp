@@ -25,7 +25,9 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm, const TileWalkOptions& options)
+  /// `launch`: of several that differ by chance.
+  Walk(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm, const TileWalkOptions& options,
+       std::uint64_t launch)
       : grid_(c, plan,
               options.memory_begin > 0 ? options.memory_begin : MemoryMap(device, options.through_ncu).buffers()),
         schedule_(grid_, device, ctas_per_sm),
@@ -34,6 +36,8 @@ class Walk {
         options_(options),
         resolution_(choose_resolution(grid_, device, schedule_.tasks(), schedule_.slots(), options)),
         traffic_(grid_, schedule_, device, resolution_.sampling, options),
+        launch_(1, launch),
+        noise_(launch_),
         sms_(schedule_, resolution_.tasks),
         spills_(static_cast<std::size_t>(schedule_.slots())),
         spill_times_(static_cast<std::size_t>(traffic_.warps_of_slot())),
@@ -60,8 +64,11 @@ class Walk {
   void start(Slot& slot, std::int64_t task);
   double relative_speed(std::size_t slot, int sharing) const;
   double until_read(double key_tiles, double now);
-  /// Whether another CTA of the SM walks the same head's keys and asked last for one of the two tiles.
-  bool asked_on_sm(std::size_t slot, int tile, int or_tile) const;
+  /// Whether another CTA of the SM walks the keys of the same head, or of one so many heads beside it, and asked last
+  /// for one of the two tiles.
+  bool asked_on_sm(std::size_t slot, int tile, int or_tile, std::int64_t beside = 0) const;
+  /// The part of a tile's copies that L1 has.
+  double in_l1(std::size_t slot, int tile) const;
   std::int64_t next_task(Slot& slot);
   void follow();
   double left_out(const Slot& slot, double now) const;
@@ -76,6 +83,7 @@ class Walk {
   const Resolution resolution_;
   std::vector<Slot> slots_;
   Traffic traffic_;
+  const Noise launch_;  // as it begins
   Noise noise_;
   std::int64_t next_task_ = 0, begun_ = 0;
   std::vector<TimelineEvent> timeline_;
@@ -137,13 +145,22 @@ double Walk::until_read(double key_tiles, double now) {
   return dram_busy_until_ - now;
 }
 
-bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile) const {
+bool Walk::asked_on_sm(std::size_t slot, int tile, int or_tile, std::int64_t beside) const {
   const auto round = static_cast<std::size_t>(schedule_.slots_a_round());
-  for (std::size_t i = slot % round; i < slots_.size(); i += round)
-    if (i != slot && slots_[i].begun >= 0 && slots_[i].lines == slots_[slot].lines &&
+  const Task& own = slots_[slot].at;
+  for (std::size_t i = slot % round; i < slots_.size(); i += round) {
+    const Task& other = slots_[i].at;
+    const std::int64_t heads = grid_.key_head(other.head) - grid_.key_head(own.head);
+    if (i != slot && slots_[i].begun >= 0 && other.batch == own.batch && std::abs(heads) == beside &&
         (slots_[i].asked == tile || slots_[i].asked == or_tile))
       return true;
+  }
   return false;
+}
+
+double Walk::in_l1(std::size_t slot, int tile) const {
+  if (options_.l1_serves > 0 && asked_on_sm(slot, tile, tile)) return options_.l1_serves;
+  return options_.l1_serves_beside > 0 && asked_on_sm(slot, tile, tile, 1) ? options_.l1_serves_beside : 0;
 }
 
 /// All that was counted, but not what L2 holds.
@@ -153,7 +170,7 @@ void Walk::forget() {
   timeline_.clear();
   spills_ = SpillsToCome(static_cast<std::size_t>(schedule_.slots()));
   spill_times_ = SpillTimes(static_cast<std::size_t>(traffic_.warps_of_slot()));
-  noise_ = Noise();
+  noise_ = launch_;
   next_task_ = begun_ = 0;
   busy_ = end_ = whole_end_ = steady_cycles_ = steady_tiles_ = dram_busy_until_ = 0;
   began_together_ = {};
@@ -240,13 +257,13 @@ void Walk::simulate() {
       const int tiles = std::min(resolution_.key_tiles_per_event, slot.walk.last - slot.position);
       const int asks = slot.walk.tile(slot.position);
       const auto number = static_cast<std::size_t>(index);
-      const double in_l1 = options_.l1_serves > 0 && asked_on_sm(number, asks, asks) ? options_.l1_serves : 0;
+      const double of_copies = in_l1(number, asks);
       const bool together = options_.l1_serves > 0 && asked_on_sm(number, asks, slot.asked);
       slot.asked = asks;
       double from_dram = 0;
       int tiles_from_dram = 0;
       for (int t = 0; t < tiles; ++t) {
-        const double of_tile = traffic_.step(slot, now, sharing, in_l1);
+        const double of_tile = traffic_.step(slot, now, sharing, of_copies);
         from_dram += of_tile;
         tiles_from_dram += of_tile > 0 ? 1 : 0;
       }
@@ -342,7 +359,25 @@ TileWalk Walk::result() const {
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options) {
   check_walk_options(options, plan, device);
-  return Walk(c, plan, device, ctas_per_sm, options).run();
+  const auto walk = [&](std::uint64_t launch) { return Walk(c, plan, device, ctas_per_sm, options, launch).run(); };
+  TileWalk mean = walk(0);
+  if (options.l1_serves == 0 || mean.key_tiles == 0) return mean;
+  // of the mean of so many key tiles' launches bytes at the SM deviate by less than counts of one launch do
+  constexpr double tiles = 150'000, most = 8;
+  const double launches = std::floor(std::clamp(tiles / static_cast<double>(mean.key_tiles), 1.0, most));
+  std::vector<TileWalk> others;
+  for (std::uint64_t launch = 1; static_cast<double>(launch) < launches; ++launch) others.push_back(walk(launch));
+  const auto take_mean = [&](auto figure) {
+    for (const TileWalk& other : others) figure(mean) += figure(other);
+    figure(mean) /= launches;
+  };
+  constexpr double TileWalk::*by_chance[] = {
+      &TileWalk::dram_read_bytes, &TileWalk::dram_write_bytes, &TileWalk::dirty_bytes_left,  &TileWalk::together,
+      &TileWalk::l1_served,       &TileWalk::l2_read_bytes,    &TileWalk::l2_crossing_bytes, &TileWalk::in_part_bytes,
+      &TileWalk::cycles,          &TileWalk::busy_fraction,    &TileWalk::resident_ctas};
+  for (const auto member : by_chance) take_mean([&](auto& of) -> auto& { return of.*member; });
+  for (std::size_t n = 0; n < mean.shared.size(); ++n) take_mean([&](auto& of) -> auto& { return of.shared.at(n); });
+  return mean;
 }
 
 }  // namespace attest

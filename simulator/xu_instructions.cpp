@@ -49,7 +49,8 @@ double of_copies(const SimulationReport& r) {
 double of_stores(const SimulationReport& r) {
   const KernelPlan& plan = r.plan;
   if (!copies_by_call(plan) || plan.num_splits > 1) return 0;
-  const int passes = plan.rows_per_warp() / plan.store_rows(), panels = plan.granules(Operand::o) / plan.store_lanes();
+  const int passes = plan.rows_per_warp() / plan.store_rows(),
+            panels = (plan.granules(Operand::o) + plan.store_lanes() - 1) / plan.store_lanes();
   const double narrow = plan.copy_bytes_o < 16 ? of_store + passes * of_pass : 0;
   const double packed = plan.packed_heads > 1 ? passes * panels * division : 0;
   double n = static_cast<double>(r.walk.ctas_with_rows) * plan.num_warps * (narrow + packed);

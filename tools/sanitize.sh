@@ -22,6 +22,8 @@ panel=(
   "--seqlen-q 129 --seqlen-k 257 --headdim 64 --nheads 2"
   "--seqlen-q 200 --seqlen-k 300 --headdim 128 --causal --nheads 4 --nheads-k 2 --dtype fp16"
   "--seqlen-q 64 --seqlen-k 190 --headdim 96 --causal=top-left --batch 2"
+  "--seqlen-q 150 --seqlen-k 150 --headdim 72 --nheads 3"
+  "--seqlen-q 70 --seqlen-k 150 --headdim 168 --nheads 2"
   "--seqlen-q 1 --seqlen-k 1000 --headdim 128 --nheads 8 --nheads-k 1"
   "--seqlen-q 5 --seqlen-k 700 --headdim 64 --num-splits 4 --causal"
   "--seqlen-q 5 --seqlen-k 700 --headdim 64 --nheads 8 --nheads-k 2 --num-splits 4 --causal"

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "attest/plan/catalog.h"
+#include "attest/plan/sm80_tiles.h"
 
 namespace attest {
 namespace {
@@ -70,6 +71,21 @@ TEST(KernelPlan, RefusesImpossibleTilesBySentence) {
   EXPECT_EQ(plan.invalid(), nullptr);
   plan.sink = true;
   EXPECT_STREQ(plan.invalid(), "packed_heads is above 1, where the case has alibi, bias or a sink: heads differ there");
+}
+
+// Two instructions that fill one sector may leave as one write to L2 or as two (shared_sectors in
+// docs/results/h200-sm).
+TEST(KernelPlan, RowsOfOLeaveWholeWhereAWarpHasTheLanes) {
+  for (const Sm80Tile tile : all_sm80_tiles) {
+    const KernelPlan plan = sm80_plan(tile);
+    ASSERT_EQ(plan.copy_bytes_o, 16);
+    EXPECT_GE(plan.store_lanes() * 16, plan.columns(Operand::o) * plan.output_bytes());
+    EXPECT_LT(plan.store_lanes() * 8, plan.columns(Operand::o) * plan.output_bytes());
+    EXPECT_EQ(plan.rows_per_warp() % plan.store_rows(), 0);
+  }
+  Problem p;
+  p.headdim = p.headdim_v = 96;
+  EXPECT_EQ(fa2_plan(p, 232448).store_lanes(), 4);  // as its swizzle has them
 }
 
 TEST(Granules, AreTheWidestThatStridesAndBaseAllow) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,12 +82,12 @@ TEST(L1Turn, CtasOfOneHeadFindWhatTheOtherHasCopied) {
   EXPECT_NEAR(at_any_distance, 0.563, 0.001);  // what the model has, as above
 }
 
-// Words that are spilled beside copies of 8 bytes miss oftener by the model than is counted, whether CTAs walk one head
-// or not; beside pages of 16-byte granules none misses.
-TEST(L1Turn, SpilledWordsMissOftenerThanCounted) {
+// Lines of words that are spilled beside copies of 8 bytes and miss, whether CTAs walk one head or not; beside pages of
+// 16-byte granules none does. Of all that is loaded they are fewer than of what key tiles load: stores of O below 16
+// bytes load one word again for each row.
+TEST(L1Turn, SpilledWordsMissAsCounted) {
   const DeviceSpec h200 = load_device("h200");
-  const std::vector<double> reached = {0, 0, 0.125, 0, 0.055};  // beyond the counter; not known why
-  std::size_t launches = 0;
+  std::size_t launches = 0, narrow = 0;
   for (const MeasuredRow& row : measured_rows(ATTEST_MEASURED "/h200_stalls.csv")) {
     if (row.at("kernel") != "sm80") continue;
     const Case c = case_from_json_text(row.at("case"));
@@ -95,23 +97,90 @@ TEST(L1Turn, SpilledWordsMissOftenerThanCounted) {
       return a.kind == SpillAccess::Kind::load || a.kind == SpillAccess::Kind::last_load;
     });
     if (!loads || c.problem.softcap > 0 || c.problem.alibi) continue;
-    const double missed = 1 - std::stod(row.at("local_hits")) / std::stod(row.at("local_loads"));
+    const double sectors = std::stod(row.at("local_loads")) - std::stod(row.at("local_hits"));
     const SimulationReport r = simulate(c, plan, h200, "attest");
     const FramePlaces places = places_of(h200, compiled_frame(plan, "attest", c, h200).value().words);
     const MissingWords apart = missing_words(r, 0, 2, false, places, {}),
                        together = missing_words(r, 0, 2, true, places, {});
-    const double predicted = apart.part + r.walk.together * (together.part - apart.part);
+    const double words = apart.words + r.walk.together * (together.words - apart.words);
+    const double predicted = 4 * words * plan.num_warps * static_cast<double>(r.walk.key_tiles);
     std::printf(
-        "headdim %ld, %d bytes: %.3f of %.3f, %.3f of the key tiles together; apart %.3f, together %.3f; waits %.0f, "
-        "%.0f\n",
-        static_cast<long>(c.problem.headdim), plan.copy_bytes(Operand::k), predicted, missed, r.walk.together,
+        "headdim %ld, %d bytes: %.4g sectors of %.4g, %.3f of the key tiles together; of words apart %.3f, "
+        "together %.3f; waits %.0f, %.0f\n",
+        static_cast<long>(c.problem.headdim), plan.copy_bytes(Operand::k), predicted, sectors, r.walk.together,
         apart.part, together.part, apart.waits, together.waits);
-    EXPECT_NEAR(predicted - missed, reached.at(launches), 0.01);
+    if (plan.copy_bytes(Operand::k) < 16) {
+      EXPECT_NEAR(predicted / sectors, 1, 0.025);
+      ++narrow;
+    } else {
+      EXPECT_EQ(predicted, 0);
+      EXPECT_LE(sectors, 0.003 * std::stod(row.at("local_loads")));
+    }
     EXPECT_LE(together.part, apart.part);
-    EXPECT_EQ(apart.part > 0, plan.copy_bytes(Operand::k) < 16);
     ++launches;
   }
-  EXPECT_EQ(launches, reached.size());
+  EXPECT_EQ(launches, 5u);
+  EXPECT_EQ(narrow, 2u);
+}
+
+// What L1 has of copies below 16 bytes where an SM's two CTAs walk one head, heads that lie beside each other, or
+// others, in so many counts of each call (heads_beside.csv). By chance these are up to 1.2% apart at headdim 100, 5
+// with gaps.
+TEST(L1Turn, CtasOfHeadsThatShareSectorsAsCounted) {
+  const DeviceSpec h200 = load_device("h200");
+  struct Counted {
+    double sum = 0;
+    int n = 0;
+  };
+  std::map<std::string, Counted> calls;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/heads_beside.csv")) {
+    Counted& of = calls[row.at("case")];
+    of.sum += std::stod(row.at("l1tex__m_xbar2l1tex_read_bytes.sum")), ++of.n;
+  }
+  EXPECT_EQ(calls.size(), 17u);
+  for (const auto& [text, counted] : calls) {
+    const Case c = case_from_json_text(text);
+    const Problem& p = c.problem;
+    const SimulationReport r = simulate(c, plan_named("attest", c, h200), h200, "attest");
+    const double ratio = r.sm_read_bytes / (counted.sum / counted.n);
+    std::printf("%.4f, %.3f of the key tiles together: %s\n", ratio, r.walk.together, command_line(c).c_str());
+    SCOPED_TRACE(command_line(c));
+    // of the panel; of heads that lie apart; of one, whose rows share sectors, which L1 mostly has by the next copy; of
+    // two, where 16 of 132 pairs of CTAs walk one head, which the walk's order of SMs has not, and rows as of one
+    const auto [about, within] = p.batch == 2    ? std::pair(1.0, p.headdim == 100 ? 0.005 : 0.04)
+                                 : p.nheads > 2  ? std::pair(0.995, 0.006)
+                                 : p.nheads == 1 ? std::pair(1.015, 0.02)
+                                                 : std::pair(1.07, 0.03);
+    EXPECT_NEAR(ratio, about, within);
+  }
+}
+
+// By clocks (in_step_ctas.csv): of the CTAs that begin in others' places those that have one of their head beside them.
+TEST(L1Turn, CtasBesideOneOfTheirHeadByClocks) {
+  const DeviceSpec h200 = load_device("h200");
+  std::map<std::string, std::vector<double>> clocks;
+  for (const MeasuredRow& row : measured_rows(ATTEST_H200_SM "/in_step_ctas.csv")) {
+    const std::string& call = row.at("call");
+    if (call.starts_with("pages")) continue;
+    clocks[call.substr(0, call.rfind('_'))].push_back(std::stod(row.at("beside_its_head")));
+  }
+  EXPECT_EQ(clocks.size(), 4u);
+  for (const auto& [call, beside] : clocks) {
+    Case c;
+    const bool one_batch = call.find("1x64") != std::string::npos, narrow = call.starts_with("headdim_100");
+    c.problem.batch = one_batch ? 1 : 2;
+    c.problem.nheads = c.problem.nheads_k = one_batch ? 64 : 16;
+    c.problem.seqlen_q = c.problem.seqlen_k = narrow ? 2048 : 4096;
+    c.problem.headdim = c.problem.headdim_v = narrow ? 100 : 128;
+    if (!narrow) c.layout.row_gap = 4;
+    if (call.find("bhsd") != std::string::npos) c.layout.order = Layout::Order::bhsd;
+    const SimulationReport r = simulate(c, plan_named("attest", c, h200), h200, "attest");
+    const auto ctas = static_cast<double>(r.walk.ctas), first = static_cast<double>(2 * h200.num_sms);
+    const double predicted = r.walk.together * ctas / (ctas - first);
+    const double counted = std::accumulate(beside.begin(), beside.end(), 0.0) / static_cast<double>(beside.size());
+    std::printf("%s: %.3f, by clocks %.3f\n", call.c_str(), predicted, counted);
+    EXPECT_NEAR(predicted, counted, 0.06) << call;
+  }
 }
 
 // Grids of one CTA an SM have half as much pass an L1 that is what two would leave of it: words that miss .25 and .36

@@ -17,23 +17,20 @@
 namespace attest {
 namespace {
 
-constexpr const char* counted_by_cupti = ATTEST_H200_MEASURE "/panel_placed.csv";
-
-constexpr const char* narrow =
-    "which CTAs share a head is chance: eleven panels' counts are 6% apart; and words (L1Turn.Spilled*)";
+// each call four times, when the kernels were as they are
+constexpr const char* counted_by_cupti = ATTEST_H200_MEASURE "/panel_20261201_3.csv";
 
 constexpr Beyond beyond[] = {
-    {"headdim", "sm_read_bytes", 0.46, 4.1, narrow},
-    {"layout", "sm_read_bytes", 0.67, 1.33, narrow},
-    {"synchronous", "sm_read_bytes", 0.46, 0.88,
+    {"headdim", "sm_read_bytes", 0.07, 0.37, "headdims 100 and 129: counts deviate by more (BytesAtTheSm*)"},
+    {"layout", "sm_read_bytes", 0.29, 0.57, "which CTAs of an SM walk one head is chance, and counts deviate by more"},
+    {"synchronous", "sm_read_bytes", 0.46, 0.96,
      "where frames lie to tensors is chance: counted twice they differ by 0.9"},
-    {"forced spill", "sm_read_bytes", 0.18, 0.26,
-     "how far apart an SM's CTAs are, and how long words take beside them"},
-    {"headdim", "sm_write_bytes", 0.2, 2.1,
-     "headdim 72: sectors that two stores of a row share, which leave together where these are near"},
-    {"forced spill", "dram_read_bytes", 2.6, 5.1, "SMs' paces, and what else makes up for them, which is not known"},
-    {"long", "dram_write_bytes", 4.7, 10.3, "the first call that a new machine counted has 9 MiB more"},
-    {"paged", "occupancy_percent", 11.1, 28.7,
+    {"forced spill", "sm_read_bytes", 0.24, 0.6, "how far apart an SM's CTAs are, and how long words take beside them"},
+    {"no skipping", "l2_read_bytes", 5.1, 8.4, "4.4 to 5.3 by GPU: fewer requests merge in the model"},
+    {"forced spill", "dram_read_bytes", 2.9, 7.1, "SMs' paces, and what else makes up for them, which is not known"},
+    {"unfused", "cycles", 6.2, 7.7, "S = Q K^T: loads of shared memory by generic addresses, which are not in it"},
+    {"paged", "dram_write_bytes", 6.1, 10.1, "pages of 256 keys: too much, not looked into"},
+    {"paged", "occupancy_percent", 10.6, 27.4,
      "512 decoding CTAs of one warp: which SMs take the 116 that find a place (decode_ends.csv)"},
 };
 
@@ -52,7 +49,7 @@ TEST(Panel, TensorsThatLieAnywhere) {
 // Another H200's, counted when the models were as they are, but for what a turn of the unfused kernels waits and what
 // crosses of a launch.
 TEST(Panel, CountedAfterwards) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.14, 3.2},     {"l2_read_bytes", 2.5, 20.4},
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.11, 2.3},     {"l2_read_bytes", 2.5, 20.4},
                                       {"l2_crossing_bytes", 2.2, 15.1}, {"cycles", 2.2, 9.3},
                                       {"dram_write_bytes", 2.0, 12.8},  {"dram_read_bytes", 0.65, 7.0}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261129_3.csv", load_device("h200")), reached);
@@ -63,7 +60,7 @@ TEST(Panel, CountedAfterwards) {
 TEST(Panel, BytesAtTheSmOfCallsThatRepeat) {
   constexpr double repeats = 0.001, goal = 0.002;
   int alike = 0, chance = 0;
-  for (const Comparison& c : counted_panel(ATTEST_H200_MEASURE "/panel_20261130_7.csv", load_device("h200"))) {
+  for (const Comparison& c : counted_panel(counted_by_cupti, load_device("h200"))) {
     EXPECT_EQ(c.counts, 4u);
     for (const ComparedFigure& f : c.figures) {
       if ((f.name != "sm_read_bytes" && f.name != "sm_write_bytes") || !f.error()) continue;
@@ -73,25 +70,25 @@ TEST(Panel, BytesAtTheSmOfCallsThatRepeat) {
       const std::string which = c.call.mechanism + ", " + std::string(f.name);
       std::printf("%s: %.4f, counts deviate by %.2f%%: %s\n", which.c_str(), f.ratio().value(), 100 * *f.deviation,
                   command_line(c.call.c).c_str());
-      EXPECT_LE(*f.error(), 0.034);
+      EXPECT_LE(*f.error(), 0.01);
+      const bool of_l1 = which == "forced spill, sm_read_bytes" || which == "synchronous, sm_read_bytes";
       if (is_alike) {
-        EXPECT_TRUE(which == "headdim, sm_write_bytes" || which == "forced spill, sm_read_bytes" ||
-                    which == "synchronous, sm_read_bytes")
-            << which;
-        EXPECT_LE(*f.error(), 0.022);
+        EXPECT_TRUE(of_l1) << which;
+      } else if (!of_l1) {
+        EXPECT_LE(*f.error(), 1.1 * *f.deviation) << which;
       }
     }
   }
   EXPECT_EQ(alike + chance, 81 + 85);
-  EXPECT_EQ(chance, 4);  // rows with gaps, headdims 100 and 129, copies through registers of 4096 keys
+  EXPECT_EQ(chance, 5);  // rows with gaps, headdims 100 and 129, copies through registers of 4096 and 8192 keys
 }
 
 // An H200 whose GPCs lie on other sides than the device's file has them, as its panel says, reads less of DRAM in the
 // full call of 64 heads whose words are spilled: more of a head's CTAs share a partition. The causal call, of which
 // chips read nearly the same, is farther off for it.
 TEST(Panel, AChipOfOtherSides) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.19, 3.8},     {"l2_read_bytes", 2.3, 16.2},
-                                      {"l2_crossing_bytes", 1.5, 10.3}, {"cycles", 2.1, 8.0},
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.15, 3.4},     {"l2_read_bytes", 2.3, 16.2},
+                                      {"l2_crossing_bytes", 1.5, 10.4}, {"cycles", 2.1, 8.0},
                                       {"dram_write_bytes", 1.91, 9.0},  {"dram_read_bytes", 0.6, 6.8}};
   const char* const file = ATTEST_H200_MEASURE "/panel_20261201.csv";
   const Provenance how = counted_file(file).how;
@@ -116,7 +113,7 @@ TEST(Panel, AChipOfOtherSides) {
 
 // Another chip, of the sides that the file has, on the same day.
 TEST(Panel, AChipOfTheFilesSides) {
-  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.14, 3.5},     {"l2_read_bytes", 2.4, 15.4},
+  constexpr ReachedByAll reached[] = {{"sm_read_bytes", 0.09, 1.3},     {"l2_read_bytes", 2.4, 15.4},
                                       {"l2_crossing_bytes", 1.5, 10.6}, {"cycles", 2.3, 8.9},
                                       {"dram_write_bytes", 1.9, 7.7},   {"dram_read_bytes", 0.47, 4.8}};
   expect_reached(counted_panel(ATTEST_H200_MEASURE "/panel_20261201_2.csv", load_device("h200")), reached);
@@ -151,7 +148,7 @@ TEST(Panel, HeadsWhoseRowsEndWithinLines) {
 TEST(Panel, CallsInStepCountedAfterwards) {
   const DeviceSpec h200 = load_device("h200");
   Reached pages({{"l2_read_bytes", 3.0, 8.9}, {"sm_read_bytes", 0.1, 0.3}, {"dram_read_bytes", 0.2, 0.5}}),
-      parts_of_lines({{"l2_read_bytes", 3.8, 6.0}, {"sm_read_bytes", 1.2, 1.9}, {"dram_read_bytes", 0.6, 1.5}});
+      parts_of_lines({{"l2_read_bytes", 2.9, 5.9}, {"sm_read_bytes", 0.7, 1.2}, {"dram_read_bytes", 0.6, 1.5}});
   for (const MeasuredRow& row : measured_rows(ATTEST_H200_MEASURE "/in_step_blind.csv")) {
     const Case c = case_from_json_text(row.at("case"));
     const SimulationReport r = simulate(c, plan_named("attest", c, h200), h200, "sm80");

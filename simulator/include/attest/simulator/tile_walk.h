@@ -50,6 +50,8 @@ struct TileWalkOptions {
   std::vector<double> cycles_together;
   /// Of a tile's copies the part that L1 has for a CTA that follows another one of its SM on the tile.
   double l1_serves = 0;
+  /// And of one that follows another on the tile of the head beside its own, where rows of both lie in one sector.
+  double l1_serves_beside = 0;
   bool in_step = false;  ///< CTAs of an SM, whose key tiles then vary alike
   /// Of these, in which warps do not stand in each other's way, and which do not vary; empty: none.
   std::vector<double> waits_per_key_tile;
@@ -157,7 +159,8 @@ struct TileWalk {
 
 /// `ctas_per_sm` >= 1. Plan and case must be valid and fit each other. Throws InvalidInput naming `spill_uses`,
 /// `paces` or `frame` where they are not what TileWalkOptions says, or `l2_bytes` of an L2 of so few sets that the walk
-/// takes too long.
+/// takes too long. Where L1 serves CTAs that follow another, which of an SM's follow is chance: of a call of few CTAs
+/// it is the mean of several launches, and its events are the first one's.
 TileWalk walk_tiles(const Case& c, const KernelPlan& plan, const DeviceSpec& device, int ctas_per_sm,
                     const TileWalkOptions& options);
 

@@ -10,6 +10,8 @@
 //   stage                   a pair of O's accumulators to shared memory, or of two blocks' pairs with 8-bit inputs
 //   store                   shared memory to global
 #pragma once
+#include <algorithm>
+
 #include "attest/plan/fragment.h"
 #include "attest/plan/kernel_plan.h"
 
@@ -180,6 +182,7 @@ ATTEST_ROLE void emit_store(const Plan& plan, Ins& ins, int row0, int limit) {
   const auto layout = plan.layout(Operand::o);
   const int lanes = plan.store_lanes(), bytes = plan.copy_bytes_o, warp_row0 = ins.warp() * plan.rows_per_warp();
   const int row_bytes = plan.columns(Operand::o) * plan.output_bytes();
+  const bool idle = plan.stores_with_idle_lanes();  // past the end of a row they look at its last granule
   const auto row = ins.lanes([&](int lane) { return static_cast<std::uint32_t>(lane / lanes); });
   const auto byte = ins.lanes([&](int lane) { return static_cast<std::uint32_t>(lane % lanes * bytes); });
   ATTEST_UNROLL
@@ -188,7 +191,7 @@ ATTEST_ROLE void emit_store(const Plan& plan, Ins& ins, int row0, int limit) {
     for (int b = 0; b < row_bytes; b += lanes * bytes) {
       // a pass may be of fewer than 8 rows, so the swizzle is computed anew
       const auto smem = ins.lanes([&](int lane) {
-        const int at_byte = b + lane % lanes * bytes;
+        const int at_byte = idle ? std::min(b + lane % lanes * bytes, row_bytes - bytes) : b + lane % lanes * bytes;
         return layout.offset({warp_row0 + r + lane / lanes, at_byte / 16}) + static_cast<std::uint32_t>(at_byte % 16);
       });
       ins.store(Granule<typename Ins::Lanes>{Operand::o, bytes, smem, row, byte, 0u, plan.base(Operand::o, 0),

@@ -3,6 +3,7 @@
 //
 // A wrong kernel is a plan too: a type that derives from KernelPlan and hides one member (the mutants in fuzz/cpu).
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -149,6 +150,9 @@ struct KernelPlan {
   constexpr int granules(Operand x) const { return columns(x) * bytes(x) / copy_bytes(x); }
   // Closed forms, because a compiler that unrolls loops over panels must know their number before it has run any loop.
   static constexpr int largest_power_of_two_in(int x) { return x & -x; }  // that divides it
+  static constexpr int power_of_two_from(int x) {                         // up to 4096
+    return x > 2048 ? 4096 : x > 1024 ? 2048 : x > 512 ? 1024 : x > 256 ? 512 : x > 128 ? 256 : x > 64 ? 128 : 64;
+  }
   constexpr int lanes_a_row(Operand x) const {
     const int all = std::min(largest_power_of_two_in(granules(x)), 32);
     return copy_columns == 0 ? all : std::min(all, largest_power_of_two_in(copy_columns * bytes(x) / copy_bytes(x)));
@@ -157,7 +161,15 @@ struct KernelPlan {
     return std::min(lanes_a_row(x), largest_power_of_two_in(threads() / 8));
   }
   constexpr int copy_rows(Operand x) const { return threads() / copy_lanes(x); }
-  constexpr int store_lanes() const { return lanes_a_row(Operand::o); }  // O: one warp writes its own rows
+  /// O: a warp writes its own rows, each by one instruction where its lanes suffice, so that none leaves part of a
+  /// sector for another to fill. Rows of no power of two then have idle lanes past their end.
+  constexpr bool stores_with_idle_lanes() const {
+    return copy_columns == 0 && columns(Operand::o) != largest_power_of_two_in(columns(Operand::o));
+  }
+  constexpr int store_lanes() const {
+    if (!stores_with_idle_lanes()) return lanes_a_row(Operand::o);
+    return std::min(power_of_two_from(columns(Operand::o) * output_bytes()) / copy_bytes_o, 32);
+  }
   constexpr int store_rows() const { return 32 / store_lanes(); }
 
   // ---- pipeline: how many younger copy groups may be in flight when a wait returns
